@@ -10,46 +10,49 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/engine"
-	"github.com/flowfabric/flowfabric/internal/principal"
+	"github.com/flowfabric/flowfabric/internal/service"
 )
 
 func TestU104_a_program_administers_the_keys_of_its_store(t *testing.T) {
 	t.Parallel()
 	onEveryStoreEmbedded(t, func(t *testing.T, w *world) {
 		ctx, keys := inTime(t), w.Admin().APIKeys()
-		made := must[*flowfabric.NewAPIKey](t)(keys.Create(ctx, flowfabric.APIKeySettings{
+		made := must[*api.NewAPIKey](t)(keys.Create(ctx, api.APIKeySettings{
 			Name: "ci", Roles: []string{"submit", "read"}, Namespaces: []string{"*"}, MaxInFlight: 3, ExpiresAt: time.Now().Add(time.Hour),
 		}))
 		if !strings.HasPrefix(made.Secret, "ffk_"+made.ID+"_") || len(made.Secret) != 60 || made.CreatedBy != "local" {
 			t.Errorf("made %+v", made)
 		}
-		got := must[*flowfabric.APIKey](t)(keys.Authenticate(ctx, made.Secret))
+		got := must[*api.APIKey](t)(backend(w.Client).Authenticate(ctx, made.Secret))
 		if got.ID != made.ID || got.Name != "ci" || got.MaxInFlight != 3 {
 			t.Errorf("authenticated %+v", got)
 		}
 		two, zero := 2, time.Duration(0)
-		changed := must[*flowfabric.APIKey](t)(keys.Change(ctx, made.ID, flowfabric.APIKeyChange{MaxInFlight: &two}, flowfabric.AdminAction{Revision: &made.Revision}))
+		changed := must[*api.APIKey](t)(keys.Change(ctx, made.ID, api.APIKeyChange{MaxInFlight: &two}, ops.AdminAction{Revision: &made.Revision}))
 		if changed.MaxInFlight != 2 || changed.Revision != made.Revision+1 || changed.Name != "ci" {
 			t.Errorf("changed %+v", changed)
 		}
-		_, err := keys.Change(ctx, made.ID, flowfabric.APIKeyChange{}, flowfabric.AdminAction{Revision: &made.Revision})
+		_, err := keys.Change(ctx, made.ID, api.APIKeyChange{}, ops.AdminAction{Revision: &made.Revision})
 		if flowfabric.CodeOf(err) != "precondition_failed" {
 			t.Errorf("with an old revision: %v", err)
 		}
-		rotated := must[*flowfabric.NewAPIKey](t)(keys.Rotate(ctx, made.ID, flowfabric.RotateOptions{Overlap: &zero}))
-		must[*flowfabric.APIKey](t)(keys.Authenticate(ctx, rotated.Secret))
-		if _, err := keys.Authenticate(ctx, made.Secret); flowfabric.CodeOf(err) != "invalid_credentials" {
+		rotated := must[*api.NewAPIKey](t)(keys.Rotate(ctx, made.ID, ops.RotateOptions{Overlap: &zero}))
+		must[*api.APIKey](t)(backend(w.Client).Authenticate(ctx, rotated.Secret))
+		if _, err := backend(w.Client).Authenticate(ctx, made.Secret); flowfabric.CodeOf(err) != "invalid_credentials" {
 			t.Errorf("the old secret: %v", err)
 		}
-		if err := keys.Revoke(ctx, made.ID, flowfabric.RevokeAPIKeyOptions{AdminAction: flowfabric.AdminAction{Reason: "lost"}}); err != nil {
+		if err := keys.Revoke(ctx, made.ID, ops.RevokeAPIKeyOptions{AdminAction: ops.AdminAction{Reason: "lost"}}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := keys.Authenticate(ctx, rotated.Secret); flowfabric.CodeOf(err) != "api_key_revoked" {
+		if _, err := backend(w.Client).Authenticate(ctx, rotated.Secret); flowfabric.CodeOf(err) != "api_key_revoked" {
 			t.Errorf("revoked: %v", err)
 		}
-		if all := must[[]*flowfabric.APIKey](t)(all(keys.List(ctx))); len(all) != 1 || all[0].RevokedAt.IsZero() {
+		if all := must[[]*api.APIKey](t)(all(keys.List(ctx))); len(all) != 1 || all[0].RevokedAt.IsZero() {
 			t.Errorf("listed %+v", all)
 		}
 		if _, err := keys.Get(ctx, "aaaaaaaaaaaa"); flowfabric.CodeOf(err) != "api_key_not_found" {
@@ -62,11 +65,11 @@ func TestU104_a_revoked_key_cannot_be_changed(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, w *world) {
 		ctx, keys := inTime(t), w.Admin().APIKeys()
-		made := must[*flowfabric.NewAPIKey](t)(keys.Create(ctx, flowfabric.APIKeySettings{Name: "ci", Roles: []string{"read"}, Namespaces: []string{"default"}}))
+		made := must[*api.NewAPIKey](t)(keys.Create(ctx, api.APIKeySettings{Name: "ci", Roles: []string{"read"}, Namespaces: []string{"default"}}))
 		if err := keys.Revoke(ctx, made.ID); err != nil {
 			t.Fatal(err)
 		}
-		_, err := keys.Change(ctx, made.ID, flowfabric.APIKeyChange{Name: &made.Name})
+		_, err := keys.Change(ctx, made.ID, api.APIKeyChange{Name: &made.Name})
 		if flowfabric.CodeOf(err) != "key_retired" || !errors.Is(err, flowfabric.ErrState) {
 			t.Errorf("change: %v", err)
 		}
@@ -84,17 +87,17 @@ func TestU131_the_reason_of_an_administrator_reaches_the_audit_log(t *testing.T)
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, w *world) {
 		ctx, keys, spaces := inTime(t), w.Admin().APIKeys(), w.Admin().Namespaces()
-		because := func(reason string) flowfabric.AdminAction { return flowfabric.AdminAction{Reason: reason} }
-		settings := flowfabric.APIKeySettings{Name: "ci", Roles: []string{"read"}, Namespaces: []string{"default"}}
-		made := must[*flowfabric.NewAPIKey](t)(keys.Create(ctx, settings, flowfabric.CreateKeyOptions{AdminAction: because("made")}))
+		because := func(reason string) ops.AdminAction { return ops.AdminAction{Reason: reason} }
+		settings := api.APIKeySettings{Name: "ci", Roles: []string{"read"}, Namespaces: []string{"default"}}
+		made := must[*api.NewAPIKey](t)(keys.Create(ctx, settings, ops.CreateKeyOptions{AdminAction: because("made")}))
 		two := 2
-		must[*flowfabric.APIKey](t)(keys.Change(ctx, made.ID, flowfabric.APIKeyChange{MaxInFlight: &two}, because("changed")))
-		must[*flowfabric.NewAPIKey](t)(keys.Rotate(ctx, made.ID, flowfabric.RotateOptions{AdminAction: because("rotated")}))
-		must[flowfabric.None](t)(flowfabric.None{}, keys.Revoke(ctx, made.ID, flowfabric.RevokeAPIKeyOptions{AdminAction: because("revoked")}))
-		must[*flowfabric.Namespace](t)(spaces.Put(ctx, "default", flowfabric.NamespaceSettings{Description: "ours"}, because("put")))
+		must[*api.APIKey](t)(keys.Change(ctx, made.ID, api.APIKeyChange{MaxInFlight: &two}, because("changed")))
+		must[*api.NewAPIKey](t)(keys.Rotate(ctx, made.ID, ops.RotateOptions{AdminAction: because("rotated")}))
+		must[flowfabric.None](t)(flowfabric.None{}, keys.Revoke(ctx, made.ID, ops.RevokeAPIKeyOptions{AdminAction: because("revoked")}))
+		must[*api.Namespace](t)(spaces.Put(ctx, "default", api.NamespaceSettings{Description: "ours"}, because("put")))
 		must[flowfabric.None](t)(flowfabric.None{}, spaces.Delete(ctx, "default", because("deleted")))
 		var told []string
-		for row, err := range w.Admin().Audit(ctx, flowfabric.AuditFilter{Namespace: "default"}) {
+		for row, err := range w.Admin().Audit(ctx, ops.AuditFilter{Namespace: "default"}) {
 			must[flowfabric.None](t)(flowfabric.None{}, err)
 			told = append(told, row.Action+" "+row.Reason)
 		}
@@ -111,18 +114,18 @@ func TestU125_a_given_key_is_installed_once(t *testing.T) {
 	t.Parallel()
 	onEveryStoreEmbedded(t, func(t *testing.T, w *world) {
 		ctx, keys := inTime(t), w.Admin().APIKeys()
-		given := flowfabric.CreateKeyOptions{Secret: "ffk_abcdefghijkl_" + strings.Repeat("A", 43)}
-		s := flowfabric.APIKeySettings{Name: "me", Roles: []string{"admin"}, Namespaces: []string{"*"}}
-		first := must[*flowfabric.NewAPIKey](t)(keys.Create(ctx, s, given))
-		again := must[*flowfabric.NewAPIKey](t)(keys.Create(ctx, s, given))
+		given := ops.CreateKeyOptions{Secret: "ffk_abcdefghijkl_" + strings.Repeat("A", 43)}
+		s := api.APIKeySettings{Name: "me", Roles: []string{"admin"}, Namespaces: []string{"*"}}
+		first := must[*api.NewAPIKey](t)(keys.Create(ctx, s, given))
+		again := must[*api.NewAPIKey](t)(keys.Create(ctx, s, given))
 		if first.ID != "abcdefghijkl" || again.ID != first.ID || again.Revision != 1 || first.Secret != given.Secret {
 			t.Errorf("installed %+v and %+v", first.APIKey, again.APIKey)
 		}
-		other := flowfabric.CreateKeyOptions{Secret: "ffk_abcdefghijkl_B" + strings.Repeat("A", 42)}
+		other := ops.CreateKeyOptions{Secret: "ffk_abcdefghijkl_B" + strings.Repeat("A", 42)}
 		if _, err := keys.Create(ctx, s, other); flowfabric.CodeOf(err) != "id_conflict" {
 			t.Errorf("another secret of the same id: %v", err)
 		}
-		if _, err := keys.Create(ctx, s, flowfabric.CreateKeyOptions{Secret: "secret"}); flowfabric.CodeOf(err) != "invalid_credentials" {
+		if _, err := keys.Create(ctx, s, ops.CreateKeyOptions{Secret: "secret"}); flowfabric.CodeOf(err) != "invalid_credentials" {
 			t.Errorf("what is no key: %v", err)
 		}
 	})
@@ -132,7 +135,7 @@ func TestU101_a_program_administers_namespaces(t *testing.T) {
 	t.Parallel()
 	onEveryStoreEmbedded(t, func(t *testing.T, w *world) {
 		ctx, spaces := inTime(t), w.Admin().Namespaces()
-		put := must[*flowfabric.Namespace](t)(spaces.Put(ctx, "default", flowfabric.NamespaceSettings{MaxPayloadBytes: 4, MaxSubmitPerSecond: 9, MaxRequestsPerSecond: 7}))
+		put := must[*api.Namespace](t)(spaces.Put(ctx, "default", api.NamespaceSettings{MaxPayloadBytes: 4, MaxSubmitPerSecond: 9, MaxRequestsPerSecond: 7}))
 		if put.Revision != 1 || put.MaxPayloadBytes != 4 || put.MaxSubmitPerSecond != 9 || put.MaxRequestsPerSecond != 7 {
 			t.Errorf("put %+v", put)
 		}
@@ -144,8 +147,8 @@ func TestU101_a_program_administers_namespaces(t *testing.T) {
 		if err := spaces.Delete(ctx, "default"); flowfabric.CodeOf(err) != "namespace_not_empty" {
 			t.Errorf("delete: %v", err)
 		}
-		must[*flowfabric.Namespace](t)(spaces.Put(ctx, "empty", flowfabric.NamespaceSettings{}))
-		if all := must[[]*flowfabric.Namespace](t)(all(spaces.List(ctx))); len(all) != 2 || all[1].Name != "empty" {
+		must[*api.Namespace](t)(spaces.Put(ctx, "empty", api.NamespaceSettings{}))
+		if all := must[[]*api.Namespace](t)(all(spaces.List(ctx))); len(all) != 2 || all[1].Name != "empty" {
 			t.Errorf("listed %+v", all)
 		}
 		if err := spaces.Delete(ctx, "empty"); err != nil {
@@ -163,14 +166,14 @@ func TestU131_the_audit_log_is_walked_and_verified(t *testing.T) {
 		ctx := inTime(t)
 		id := must[flowfabric.SubmitResult](t)(w.Submit(ctx, flowfabric.Submission{Kind: "k"})).ID
 		for range 3 {
-			must[*flowfabric.Execution](t)(w.Operate().Hold(ctx, id, flowfabric.Action{Reason: "wait"}))
+			must[*flowfabric.Execution](t)(w.Operate().Hold(ctx, id, ops.Action{Reason: "wait"}))
 			must[*flowfabric.Execution](t)(w.Operate().ReleaseHold(ctx, id))
 		}
-		refused := principal.With(ctx, principal.Principal{Name: "ci", Namespaces: []string{"default"}, RequestID: "r-1", Address: "192.0.2.9"})
-		if err := w.Admin().RecordRefusal(refused, flowfabric.Refusal{Action: "hold", Entity: "execution", EntityID: string(id), Code: "role_required"}); err != nil {
+		ci := service.Caller{Name: "ci", Namespaces: []string{"default"}, RequestID: "r-1", Address: "192.0.2.9"}
+		if err := backend(w.Client).RecordRefusal(ctx, ci, service.Refusal{Action: "hold", Entity: "execution", EntityID: string(id), Code: "role_required"}); err != nil {
 			t.Fatal(err)
 		}
-		rows := must[[]flowfabric.AuditRow](t)(all(w.Admin().Audit(ctx, flowfabric.AuditFilter{Limit: 2})))
+		rows := must[[]api.AuditRow](t)(all(w.Admin().Audit(ctx, ops.AuditFilter{Limit: 2})))
 		if len(rows) != 7 || rows[0].Outcome != "role_required" || rows[0].Address != "192.0.2.9" || rows[6].Action != "hold" || rows[6].Reason != "wait" || rows[6].Principal != "local" {
 			t.Errorf("rows %+v", rows)
 		}
@@ -179,7 +182,7 @@ func TestU131_the_audit_log_is_walked_and_verified(t *testing.T) {
 				t.Errorf("row %d does not follow the one before", i)
 			}
 		}
-		check := must[flowfabric.AuditCheck](t)(w.Admin().VerifyAudit(ctx, "default"))
+		check := must[api.AuditCheck](t)(w.Admin().VerifyAudit(ctx, "default"))
 		if !check.OK || check.Rows != 7 || check.Hash != rows[0].Hash {
 			t.Errorf("%+v", check)
 		}
@@ -190,22 +193,22 @@ func TestU112_info_whoami_and_integrity_tell_what_there_is(t *testing.T) {
 	t.Parallel()
 	onEveryStoreEmbedded(t, func(t *testing.T, w *world) {
 		ctx := inTime(t)
-		info := must[flowfabric.Info](t)(w.Admin().Info(ctx))
+		info := must[api.Info](t)(w.Admin().Info(ctx))
 		if !strings.HasPrefix(w.url, info.Store.Kind) || info.Store.Version == "" || info.Store.Schema == 0 || info.API != "v1" || info.ServerTime.IsZero() ||
 			!info.Features["flows"] || info.Features["streams"] || !info.Features["transactional_submit"] || info.Features["backup"] != (info.Store.Kind == "sqlite") || info.Limits["max_payload_bytes"] != 4<<20 {
 			t.Errorf("%+v", info)
 		}
-		who := must[flowfabric.Identity](t)(w.Admin().Whoami(ctx))
+		who := must[api.Principal](t)(w.Admin().Whoami(ctx))
 		if who.Principal != "local" || who.Namespaces[0] != "default" || len(who.Roles) != 5 || who.Open {
 			t.Errorf("%+v", who)
 		}
-		key := must[*flowfabric.NewAPIKey](t)(w.Admin().APIKeys().Create(ctx, flowfabric.APIKeySettings{Name: "ci", Roles: []string{"read"}, Namespaces: []string{"a", "b"}}))
-		who = must[flowfabric.Identity](t)(w.Admin().Whoami(principal.With(ctx, principal.Principal{Name: "ci", KeyID: key.ID, Namespaces: []string{"a"}})))
+		key := must[*api.NewAPIKey](t)(w.Admin().APIKeys().Create(ctx, api.APIKeySettings{Name: "ci", Roles: []string{"read"}, Namespaces: []string{"a", "b"}}))
+		who = must[api.Principal](t)(w.as(service.Caller{Name: "ci", KeyID: key.ID, Namespaces: []string{"a"}}).Admin().Whoami(ctx))
 		if who.Principal != "ci" || who.KeyID != key.ID || who.Roles[0] != "read" || len(who.Roles) != 1 {
 			t.Errorf("%+v", who)
 		}
 		must[flowfabric.SubmitResult](t)(w.Submit(ctx, flowfabric.Submission{Kind: "k"}))
-		report := must[flowfabric.IntegrityReport](t)(w.Admin().Integrity(ctx))
+		report := must[api.Integrity](t)(w.Admin().Integrity(ctx))
 		if !report.OK || len(report.Checked) == 0 || len(report.Differences) != 0 {
 			t.Errorf("%+v", report)
 		}
@@ -247,10 +250,10 @@ func TestU104_a_repeat_of_unknown_outcome_shows_the_secret_that_it_made(t *testi
 			rotated.left.Store(1)
 			w := openWorld(t, address(t), engine.Hooks{Probe: bothForget{made, rotated}})
 			ctx, keys := inTime(t), w.Admin().APIKeys()
-			key := must[*flowfabric.NewAPIKey](t)(keys.Create(ctx, flowfabric.APIKeySettings{Name: "ci", Roles: []string{"read"}, Namespaces: []string{"*"}}))
-			must[*flowfabric.APIKey](t)(keys.Authenticate(ctx, key.Secret))
-			again := must[*flowfabric.NewAPIKey](t)(keys.Rotate(ctx, key.ID))
-			must[*flowfabric.APIKey](t)(keys.Authenticate(ctx, again.Secret))
+			key := must[*api.NewAPIKey](t)(keys.Create(ctx, api.APIKeySettings{Name: "ci", Roles: []string{"read"}, Namespaces: []string{"*"}}))
+			must[*api.APIKey](t)(backend(w.Client).Authenticate(ctx, key.Secret))
+			again := must[*api.NewAPIKey](t)(keys.Rotate(ctx, key.ID))
+			must[*api.APIKey](t)(backend(w.Client).Authenticate(ctx, again.Secret))
 			if made.left.Load() > 0 || rotated.left.Load() > 0 {
 				t.Error("no answer was lost")
 			}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/server"
@@ -28,10 +29,10 @@ func sealedWorld(t *testing.T, url string) (w *world, stop func()) {
 }
 
 // verifiedTwice is what verification of a chain says, in the program and over HTTP.
-func verifiedTwice(t *testing.T, w *world, namespace string) flowfabric.AuditCheck {
+func verifiedTwice(t *testing.T, w *world, namespace string) api.AuditCheck {
 	t.Helper()
-	here := must[flowfabric.AuditCheck](t)(w.Admin().VerifyAudit(inTime(t), namespace))
-	there := must[flowfabric.AuditCheck](t)(connect(t, w.serve(t, server.Config{Open: true}), flowfabric.ConnectConfig{}).Admin().VerifyAudit(inTime(t), namespace))
+	here := must[api.AuditCheck](t)(w.Admin().VerifyAudit(inTime(t), namespace))
+	there := must[api.AuditCheck](t)(connect(t, w.serve(t, server.Config{Open: true}), flowfabric.ConnectConfig{}).Admin().VerifyAudit(inTime(t), namespace))
 	if !reflect.DeepEqual(here, there) {
 		t.Errorf("%+v, over HTTP %+v", here, there)
 	}

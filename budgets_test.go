@@ -9,18 +9,21 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 // tokens is a budget of so many tokens under a name.
-func tokens(name string, hard int64) flowfabric.Budget {
-	return flowfabric.Budget{Name: name, Dimensions: map[string]flowfabric.Limit{"tokens": {Hard: hard}}}
+func tokens(name string, hard int64) api.Budget {
+	return api.Budget{Name: name, Dimensions: map[string]api.BudgetLimits{"tokens": {Hard: hard}}}
 }
 
 // budget makes a budget.
-func (w *world) budget(t testing.TB, b flowfabric.Budget) *flowfabric.CreatedBudget {
+func (w *world) budget(t testing.TB, b api.Budget) *api.CreatedBudget {
 	t.Helper()
-	return must[*flowfabric.CreatedBudget](t)(w.Budgets().Create(inTime(t), b))
+	return must[*api.CreatedBudget](t)(w.Budgets().Create(inTime(t), b))
 }
 
 // refusedWith wants an error of this code.
@@ -44,19 +47,19 @@ func TestU95_a_budget_is_made_once_whoever_repeats_it(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, w *world) {
 		ctx := inTime(t)
 		above := w.budget(t, tokens("above", 5000))
-		given := flowfabric.Budget{
-			Name: "team-red", Scope: flowfabric.BudgetScope{Type: "tag", Value: "team=red"}, Parent: "above",
-			Dimensions: map[string]flowfabric.Limit{"tokens": {Soft: 800, Hard: 1200, DefaultReserve: 100}, "pages": {}},
-			Reset:      flowfabric.BudgetReset{Unit: "month", Timezone: "Europe/Berlin"}, OnHard: flowfabric.SuspendForApproval,
-			OnLeaseLoss: flowfabric.ForfeitReserved,
-			Approval:    flowfabric.BudgetApproval{Timeout: time.Hour, OnTimeout: flowfabric.CancelOnTimeout, DefaultRaise: map[string]int64{"tokens": 500}},
+		given := api.Budget{
+			Name: "team-red", Scope: api.BudgetScope{Type: "tag", Value: "team=red"}, Parent: "above",
+			Dimensions: map[string]api.BudgetLimits{"tokens": {Soft: 800, Hard: 1200, DefaultReserve: 100}, "pages": {}},
+			Reset:      api.BudgetReset{Unit: "month", Timezone: "Europe/Berlin"}, OnHard: api.SuspendForApproval,
+			OnLeaseLoss: api.ForfeitReserved,
+			Approval:    api.BudgetApproval{Timeout: time.Hour, OnTimeout: flowfabric.CancelOnTimeout, DefaultRaise: map[string]int64{"tokens": 500}},
 		}
 		made := w.budget(t, given)
-		if made.Outcome != flowfabric.BudgetCreated || made.Namespace != "default" || made.State != "active" || made.Parent != above.ID || made.NextResetAt.IsZero() || made.CreatedAt.IsZero() {
+		if made.Outcome != api.BudgetCreated || made.Namespace != "default" || made.State != "active" || made.Parent != above.ID || made.NextResetAt.IsZero() || made.CreatedAt.IsZero() {
 			t.Errorf("%+v", made)
 		}
 		all := int64(1200)
-		dimensions := map[string]flowfabric.BudgetDimension{
+		dimensions := map[string]api.BudgetDimension{
 			"tokens": {Hard: all, Soft: 800, DefaultReserve: 100, EffectiveHard: all, Available: &all}, "pages": {},
 		}
 		if !reflect.DeepEqual(made.Dimensions, dimensions) {
@@ -66,24 +69,24 @@ func TestU95_a_budget_is_made_once_whoever_repeats_it(t *testing.T) {
 			made.Approval.Timeout != time.Hour || made.Approval.OnTimeout != flowfabric.CancelOnTimeout || made.Approval.DefaultRaise["tokens"] != 500 {
 			t.Errorf("%+v", made)
 		}
-		if again := w.budget(t, given); again.Outcome != flowfabric.BudgetExists || again.ID != made.ID {
+		if again := w.budget(t, given); again.Outcome != api.BudgetExists || again.ID != made.ID {
 			t.Errorf("%+v", again)
 		}
-		given.OnHard = flowfabric.BlockNew
+		given.OnHard = api.BlockNew
 		refusedWith(t, "budget_already_exists")(w.Budgets().Create(ctx, given))
-		for field, wrong := range map[string]flowfabric.Budget{
-			"name":                   {Dimensions: map[string]flowfabric.Limit{"tokens": {}}},
+		for field, wrong := range map[string]api.Budget{
+			"name":                   {Dimensions: map[string]api.BudgetLimits{"tokens": {}}},
 			"dimensions":             {Name: "a"},
-			"dimensions.tokens.soft": {Name: "a", Dimensions: map[string]flowfabric.Limit{"tokens": {Soft: 2, Hard: 1}}},
-			"on_hard":                {Name: "a", Dimensions: map[string]flowfabric.Limit{"tokens": {}}, OnHard: "explode"},
-			"reset":                  {Name: "a", Dimensions: map[string]flowfabric.Limit{"tokens": {}}, Reset: flowfabric.BudgetReset{Every: time.Hour, Unit: "day"}},
+			"dimensions.tokens.soft": {Name: "a", Dimensions: map[string]api.BudgetLimits{"tokens": {Soft: 2, Hard: 1}}},
+			"on_hard":                {Name: "a", Dimensions: map[string]api.BudgetLimits{"tokens": {}}, OnHard: "explode"},
+			"reset":                  {Name: "a", Dimensions: map[string]api.BudgetLimits{"tokens": {}}, Reset: api.BudgetReset{Every: time.Hour, Unit: "day"}},
 		} {
 			_, err := w.Budgets().Create(ctx, wrong)
 			if flowfabric.CodeOf(err) != "invalid_budget" || !hasField(err, field) {
 				t.Errorf("%s: %v", field, err)
 			}
 		}
-		refusedWith(t, "budget_not_found")(w.Budgets().Create(ctx, flowfabric.Budget{Name: "b", Parent: "nobody", Dimensions: given.Dimensions}))
+		refusedWith(t, "budget_not_found")(w.Budgets().Create(ctx, api.Budget{Name: "b", Parent: "nobody", Dimensions: given.Dimensions}))
 	})
 }
 
@@ -91,9 +94,9 @@ func TestU7_a_budget_goes_by_its_id_and_by_its_name(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, w *world) {
 		ctx := inTime(t)
-		made := w.budget(t, flowfabric.Budget{ID: "0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50", Name: "of a/b c", Dimensions: map[string]flowfabric.Limit{"tokens": {Hard: 10}}})
+		made := w.budget(t, api.Budget{ID: "0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50", Name: "of a/b c", Dimensions: map[string]api.BudgetLimits{"tokens": {Hard: 10}}})
 		for _, called := range []string{made.ID, made.Name} {
-			if found := must[*flowfabric.BudgetStatus](t)(w.Budgets().Get(ctx, called)); found.ID != made.ID || found.Name != made.Name {
+			if found := must[*api.BudgetStatus](t)(w.Budgets().Get(ctx, called)); found.ID != made.ID || found.Name != made.Name {
 				t.Errorf("%s: %+v", called, found)
 			}
 		}
@@ -130,14 +133,14 @@ func TestU17_a_change_of_a_budget_that_was_changed_meanwhile_is_stale(t *testing
 		ctx := inTime(t)
 		made := w.budget(t, tokens("b", 10))
 		twenty := int64(20)
-		changed := must[*flowfabric.BudgetStatus](t)(w.Budgets().Update(ctx, "b", flowfabric.BudgetUpdate{
-			Dimensions: map[string]flowfabric.LimitChange{"tokens": {Hard: &twenty}},
-		}, flowfabric.AdminAction{Revision: &made.Revision}))
+		changed := must[*api.BudgetStatus](t)(w.Budgets().Update(ctx, "b", api.BudgetUpdate{
+			Dimensions: map[string]api.LimitChange{"tokens": {Hard: &twenty}},
+		}, ops.AdminAction{Revision: &made.Revision}))
 		if changed.Revision != made.Revision+1 || *changed.Dimensions["tokens"].Available != 20 {
 			t.Errorf("%+v", changed)
 		}
-		old := flowfabric.AdminAction{Revision: &made.Revision}
-		refusedWith(t, "stale_version")(w.Budgets().Update(ctx, "b", flowfabric.BudgetUpdate{}, old))
+		old := ops.AdminAction{Revision: &made.Revision}
+		refusedWith(t, "stale_version")(w.Budgets().Update(ctx, "b", api.BudgetUpdate{}, old))
 		refusedWith(t, "stale_version")(w.Budgets().Close(ctx, "b", old))
 		refusedWith(t, "stale_version")(w.Budgets().Reopen(ctx, "b", old))
 		refusedWith(t, "stale_version")(w.Budgets().Reset(ctx, "b", old))
@@ -149,30 +152,30 @@ func TestU97_only_what_is_given_changes(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, w *world) {
 		ctx := inTime(t)
-		w.budget(t, flowfabric.Budget{Name: "b", Dimensions: map[string]flowfabric.Limit{"tokens": {Soft: 5, Hard: 10, DefaultReserve: 1}, "pages": {Hard: 3}}})
-		update := func(u flowfabric.BudgetUpdate) *flowfabric.BudgetStatus {
-			return must[*flowfabric.BudgetStatus](t)(w.Budgets().Update(ctx, "b", u))
+		w.budget(t, api.Budget{Name: "b", Dimensions: map[string]api.BudgetLimits{"tokens": {Soft: 5, Hard: 10, DefaultReserve: 1}, "pages": {Hard: 3}}})
+		update := func(u api.BudgetUpdate) *api.BudgetStatus {
+			return must[*api.BudgetStatus](t)(w.Budgets().Update(ctx, "b", u))
 		}
-		name, fail, zero, eight := "c", flowfabric.FailReporter, int64(0), int64(8)
-		got := update(flowfabric.BudgetUpdate{
-			OnHard: &fail, RemoveDimensions: []string{"pages"}, Reset: &flowfabric.BudgetReset{Every: time.Hour},
-			Dimensions: map[string]flowfabric.LimitChange{"tokens": {Hard: &eight, Remove: []string{"soft"}}, "calls": {}},
+		name, fail, zero, eight := "c", api.FailReporter, int64(0), int64(8)
+		got := update(api.BudgetUpdate{
+			OnHard: &fail, RemoveDimensions: []string{"pages"}, Reset: &api.BudgetReset{Every: time.Hour},
+			Dimensions: map[string]api.LimitChange{"tokens": {Hard: &eight, Remove: []string{"soft"}}, "calls": {}},
 		})
-		want := map[string]flowfabric.BudgetDimension{
+		want := map[string]api.BudgetDimension{
 			"tokens": {Hard: eight, DefaultReserve: 1, EffectiveHard: eight, Available: &eight}, "calls": {},
 		}
 		if !reflect.DeepEqual(got.Dimensions, want) || got.OnHard != fail || got.Reset.Every != time.Hour || got.NextResetAt.IsZero() {
 			t.Errorf("%+v", got)
 		}
-		refusedWith(t, "invalid_budget")(w.Budgets().Update(ctx, "b", flowfabric.BudgetUpdate{Dimensions: map[string]flowfabric.LimitChange{"tokens": {Hard: &zero}}}))
-		refusedWith(t, "invalid_budget")(w.Budgets().Update(ctx, "b", flowfabric.BudgetUpdate{Dimensions: map[string]flowfabric.LimitChange{"tokens": {Remove: []string{"all"}}}}))
-		if got = update(flowfabric.BudgetUpdate{Name: &name, Reset: &flowfabric.BudgetReset{}}); got.Name != "c" || !got.NextResetAt.IsZero() || got.OnHard != fail {
+		refusedWith(t, "invalid_budget")(w.Budgets().Update(ctx, "b", api.BudgetUpdate{Dimensions: map[string]api.LimitChange{"tokens": {Hard: &zero}}}))
+		refusedWith(t, "invalid_budget")(w.Budgets().Update(ctx, "b", api.BudgetUpdate{Dimensions: map[string]api.LimitChange{"tokens": {Remove: []string{"all"}}}}))
+		if got = update(api.BudgetUpdate{Name: &name, Reset: &api.BudgetReset{}}); got.Name != "c" || !got.NextResetAt.IsZero() || got.OnHard != fail {
 			t.Errorf("%+v", got)
 		}
 		refusedWith(t, "budget_not_found")(w.Budgets().Get(ctx, "b"))
-		must[flowfabric.UsageReceipt](t)(w.Budgets().Charge(ctx, "c", flowfabric.Charge{Usage: flowfabric.Usage{Amounts: map[string]int64{"tokens": 6}}}))
+		must[api.UsageReceipt](t)(w.Budgets().Charge(ctx, "c", api.Charge{Usage: flowfabric.Usage{Amounts: map[string]int64{"tokens": 6}}}))
 		five := int64(5)
-		refusedWith(t, "limit_below_usage")(w.Budgets().Update(ctx, "c", flowfabric.BudgetUpdate{Dimensions: map[string]flowfabric.LimitChange{"tokens": {Hard: &five}}}))
+		refusedWith(t, "limit_below_usage")(w.Budgets().Update(ctx, "c", api.BudgetUpdate{Dimensions: map[string]api.LimitChange{"tokens": {Hard: &five}}}))
 		if err := w.Budgets().Delete(ctx, "c"); err != nil {
 			t.Error(err)
 		}
@@ -185,21 +188,21 @@ func TestU96_lists_of_budgets_are_filtered_and_walked_in_pages(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, w *world) {
 		ctx := inTime(t)
 		mail := tokens("mail", 10)
-		mail.Scope = flowfabric.BudgetScope{Type: "lane", Value: "mail"}
-		for _, b := range []flowfabric.Budget{tokens("a", 10), tokens("b", 10), mail} {
+		mail.Scope = api.BudgetScope{Type: "lane", Value: "mail"}
+		for _, b := range []api.Budget{tokens("a", 10), tokens("b", 10), mail} {
 			w.budget(t, b)
 		}
-		must[flowfabric.UsageReceipt](t)(w.Budgets().Charge(ctx, "a", flowfabric.Charge{Usage: flowfabric.Usage{Amounts: map[string]int64{"tokens": 10}}}))
-		must[*flowfabric.BudgetStatus](t)(w.Budgets().Close(ctx, "b"))
+		must[api.UsageReceipt](t)(w.Budgets().Charge(ctx, "a", api.Charge{Usage: flowfabric.Usage{Amounts: map[string]int64{"tokens": 10}}}))
+		must[*api.BudgetStatus](t)(w.Budgets().Close(ctx, "b"))
 		yes, no := true, false
 		for name, c := range map[string]struct {
-			query flowfabric.BudgetQuery
+			query ops.BudgetQuery
 			want  []string
 		}{
-			"all": {flowfabric.BudgetQuery{}, []string{"a", "b", "mail"}}, "in pages": {flowfabric.BudgetQuery{PageOptions: flowfabric.PageOptions{Limit: 1}}, []string{"a", "b", "mail"}},
-			"of a type": {flowfabric.BudgetQuery{Scope: "lane"}, []string{"mail"}}, "of a value": {flowfabric.BudgetQuery{Scope: "lane:mail"}, []string{"mail"}},
-			"of another value": {flowfabric.BudgetQuery{Scope: "lane:other"}, nil}, "exhausted": {flowfabric.BudgetQuery{Exhausted: &yes}, []string{"a"}},
-			"not exhausted": {flowfabric.BudgetQuery{Exhausted: &no}, []string{"b", "mail"}}, "closed": {flowfabric.BudgetQuery{State: "closed"}, []string{"b"}},
+			"all": {ops.BudgetQuery{}, []string{"a", "b", "mail"}}, "in pages": {ops.BudgetQuery{PageOptions: flowfabric.PageOptions{Limit: 1}}, []string{"a", "b", "mail"}},
+			"of a type": {ops.BudgetQuery{Scope: "lane"}, []string{"mail"}}, "of a value": {ops.BudgetQuery{Scope: "lane:mail"}, []string{"mail"}},
+			"of another value": {ops.BudgetQuery{Scope: "lane:other"}, nil}, "exhausted": {ops.BudgetQuery{Exhausted: &yes}, []string{"a"}},
+			"not exhausted": {ops.BudgetQuery{Exhausted: &no}, []string{"b", "mail"}}, "closed": {ops.BudgetQuery{State: "closed"}, []string{"b"}},
 		} {
 			var got []string
 			for b, err := range w.Budgets().List(ctx, c.query) {
@@ -212,7 +215,7 @@ func TestU96_lists_of_budgets_are_filtered_and_walked_in_pages(t *testing.T) {
 				t.Errorf("%s: %v, want %v", name, got, c.want)
 			}
 		}
-		refusedWith(t, "invalid_cursor")(w.Budgets().Page(ctx, flowfabric.BudgetQuery{PageOptions: flowfabric.PageOptions{Cursor: "x"}}))
+		refusedWith(t, "invalid_cursor")(w.Budgets().Page(ctx, ops.BudgetQuery{PageOptions: flowfabric.PageOptions{Cursor: "x"}}))
 	})
 }
 
@@ -220,56 +223,56 @@ func TestU98_a_charge_books_refuses_and_is_given_back(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, w *world) {
 		ctx := inTime(t)
-		b := w.budget(t, flowfabric.Budget{Name: "b", Dimensions: map[string]flowfabric.Limit{"tokens": {Soft: 50, Hard: 100}}})
-		charge := func(c flowfabric.Charge) flowfabric.UsageReceipt {
+		b := w.budget(t, api.Budget{Name: "b", Dimensions: map[string]api.BudgetLimits{"tokens": {Soft: 50, Hard: 100}}})
+		charge := func(c api.Charge) api.UsageReceipt {
 			t.Helper()
-			return must[flowfabric.UsageReceipt](t)(w.Budgets().Charge(ctx, "b", c))
+			return must[api.UsageReceipt](t)(w.Budgets().Charge(ctx, "b", c))
 		}
 		of := func(n int64) flowfabric.Usage { return flowfabric.Usage{Amounts: map[string]int64{"tokens": n}} }
-		if r := charge(flowfabric.Charge{Usage: of(40)}); r.Outcome != flowfabric.UsageOK || !r.Applied || r.Action != flowfabric.ActionNone || r.Remaining[b.ID]["tokens"] != 60 {
+		if r := charge(api.Charge{Usage: of(40)}); r.Outcome != api.UsageOK || !r.Applied || r.Action != api.ActionNone || r.Remaining[b.ID]["tokens"] != 60 {
 			t.Errorf("%+v", r)
 		}
-		if r := charge(flowfabric.Charge{Usage: of(70)}); r.Outcome != flowfabric.UsageHardBreach || r.Applied || r.Budget != b.ID || r.Dimension != "tokens" || r.Used != 40 || r.Attempted != 70 || r.Hard != 100 || len(r.All) != 1 {
+		if r := charge(api.Charge{Usage: of(70)}); r.Outcome != api.UsageHardBreach || r.Applied || r.Budget != b.ID || r.Dimension != "tokens" || r.Used != 40 || r.Attempted != 70 || r.Hard != 100 || len(r.All) != 1 {
 			t.Errorf("%+v", r)
 		}
 		id := must[flowfabric.SubmitResult](t)(w.Submit(ctx, flowfabric.Submission{Kind: "k"})).ID
-		once := flowfabric.Charge{Usage: of(20), ExecutionID: id}
+		once := api.Charge{Usage: of(20), ExecutionID: id}
 		once.DedupKey = "k"
-		if r := charge(once); r.Outcome != flowfabric.UsageSoftBreach || r.Soft != 50 || r.Used != 60 || r.Repeated() {
+		if r := charge(once); r.Outcome != api.UsageSoftBreach || r.Soft != 50 || r.Used != 60 || r.Repeated() {
 			t.Errorf("%+v", r)
 		}
-		if r := charge(once); r.Outcome != flowfabric.UsageApplied || !r.Repeated() || r.First().Outcome != flowfabric.UsageSoftBreach || !r.Applied {
+		if r := charge(once); r.Outcome != api.UsageApplied || !r.Repeated() || r.First().Outcome != api.UsageSoftBreach || !r.Applied {
 			t.Errorf("%+v", r)
 		}
 		once.Amounts = map[string]int64{"tokens": 21}
 		refusedWith(t, "idempotency_conflict")(w.Budgets().Charge(ctx, "b", once))
-		refusedWith(t, "unknown_dimension")(w.Budgets().Charge(ctx, "b", flowfabric.Charge{Usage: flowfabric.Usage{Amounts: map[string]int64{"pages": 1}}}))
-		refusedWith(t, "reserved_dimension")(w.Budgets().Charge(ctx, "b", flowfabric.Charge{Usage: flowfabric.Usage{Amounts: map[string]int64{flowfabric.WallMillis: 1}}}))
-		refusedWith(t, "invalid_usage")(w.Budgets().Charge(ctx, "b", flowfabric.Charge{}))
-		refusedWith(t, "budget_not_found")(w.Budgets().Charge(ctx, "nobody", flowfabric.Charge{Usage: of(1)}))
+		refusedWith(t, "unknown_dimension")(w.Budgets().Charge(ctx, "b", api.Charge{Usage: flowfabric.Usage{Amounts: map[string]int64{"pages": 1}}}))
+		refusedWith(t, "reserved_dimension")(w.Budgets().Charge(ctx, "b", api.Charge{Usage: flowfabric.Usage{Amounts: map[string]int64{flowfabric.WallMillis: 1}}}))
+		refusedWith(t, "invalid_usage")(w.Budgets().Charge(ctx, "b", api.Charge{}))
+		refusedWith(t, "budget_not_found")(w.Budgets().Charge(ctx, "nobody", api.Charge{Usage: of(1)}))
 		spent := of(60)
 		spent.AlreadySpent = true
-		if r := charge(flowfabric.Charge{Usage: spent}); r.Outcome != flowfabric.UsageHardBreach || !r.Applied || r.Overrun != 20 {
+		if r := charge(api.Charge{Usage: spent}); r.Outcome != api.UsageHardBreach || !r.Applied || r.Overrun != 20 {
 			t.Errorf("%+v", r)
 		}
-		rows := must[[]flowfabric.BudgetSpend](t)(all(w.Budgets().Spend(ctx, "b")))
+		rows := must[[]api.BudgetSpend](t)(all(w.Budgets().Spend(ctx, "b")))
 		if len(rows) != 1 || rows[0].ExecutionID != id || rows[0].Used["tokens"] != 20 || rows[0].Total != 20 {
 			t.Errorf("%+v", rows)
 		}
-		if usage := must[flowfabric.ExecutionUsage](t)(w.Executions().Usage(ctx, id)); usage.Amounts["tokens"] != 20 || usage.ExecutionID != id {
+		if usage := must[api.ExecutionUsage](t)(w.Executions().Usage(ctx, id)); usage.Amounts["tokens"] != 20 || usage.ExecutionID != id {
 			t.Errorf("%+v", usage)
 		}
 		for _, want := range []int64{20, 0} { // a second time there is nothing
-			if released := must[map[string]int64](t)(w.Budgets().ReleaseSpend(ctx, "b", id)); released["tokens"] != want {
+			if released := must[map[string]int64](t)(w.Budgets().Refund(ctx, "b", id)); released["tokens"] != want {
 				t.Errorf("%v, want %d", released, want)
 			}
 		}
-		now := must[*flowfabric.BudgetStatus](t)(w.Budgets().Get(ctx, "b"))
+		now := must[*api.BudgetStatus](t)(w.Budgets().Get(ctx, "b"))
 		if now.Dimensions["tokens"].Used != 80 || now.Dimensions["tokens"].Overrun != 20 || now.Breaches != 2 || now.SoftBreaches != 1 || now.LastBreach == nil {
 			t.Errorf("%+v", now)
 		}
-		must[*flowfabric.BudgetStatus](t)(w.Budgets().Close(ctx, "b"))
-		refusedWith(t, "budget_closed")(w.Budgets().Charge(ctx, "b", flowfabric.Charge{Usage: of(1)}))
+		must[*api.BudgetStatus](t)(w.Budgets().Close(ctx, "b"))
+		refusedWith(t, "budget_closed")(w.Budgets().Charge(ctx, "b", api.Charge{Usage: of(1)}))
 	})
 }
 
@@ -278,12 +281,12 @@ func TestU97_a_reset_begins_an_epoch_and_keeps_the_last_one(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, w *world) {
 		ctx := inTime(t)
 		made := w.budget(t, tokens("b", 100))
-		must[flowfabric.UsageReceipt](t)(w.Budgets().Charge(ctx, "b", flowfabric.Charge{Usage: flowfabric.Usage{Amounts: map[string]int64{"tokens": 30}}}))
-		now := must[*flowfabric.BudgetStatus](t)(w.Budgets().Reset(ctx, "b"))
+		must[api.UsageReceipt](t)(w.Budgets().Charge(ctx, "b", api.Charge{Usage: flowfabric.Usage{Amounts: map[string]int64{"tokens": 30}}}))
+		now := must[*api.BudgetStatus](t)(w.Budgets().Reset(ctx, "b"))
 		if now.Epoch != made.Epoch+1 || now.Dimensions["tokens"].Used != 0 || now.Revision != made.Revision {
 			t.Errorf("%+v", now)
 		}
-		epochs := must[[]flowfabric.BudgetEpoch](t)(all(w.Budgets().Epochs(ctx, "b")))
+		epochs := must[[]api.BudgetEpoch](t)(all(w.Budgets().Epochs(ctx, "b")))
 		if len(epochs) != 1 || epochs[0].Epoch != made.Epoch || epochs[0].Dimensions["tokens"].Used != 30 || epochs[0].EndedAt.IsZero() {
 			t.Errorf("%+v", epochs)
 		}

@@ -4,6 +4,9 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/flowfabric/flowfabric/ops"
+	"github.com/flowfabric/flowfabric/workapi"
+
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/metrics"
 	"github.com/flowfabric/flowfabric/internal/transport"
@@ -31,37 +34,37 @@ func NewClient(c transport.Connection) *Client { return &Client{conn: c, claims:
 func (c *Client) Connection() transport.Connection { return c.conn }
 
 // Executions reads executions and their parts.
-func (c *Client) Executions() Executions { return Executions{c.conn} }
+func (c *Client) Executions() ops.Executions { return ops.On(c.conn).Executions() }
 
 // Flows returns the calls on flows, which are graphs of executions.
 func (c *Client) Flows() Flows { return Flows{c.conn, c.conn.Clock} }
 
 // Operate returns the calls of operators on executions.
-func (c *Client) Operate() Operate { return Operate{c.conn} }
+func (c *Client) Operate() ops.Operate { return ops.On(c.conn).Operate() }
 
 // Waitpoints returns the calls on waitpoints, the addresses at which work waits for signals.
-func (c *Client) Waitpoints() Waitpoints { return Waitpoints{c.conn} }
+func (c *Client) Waitpoints() ops.Waitpoints { return ops.On(c.conn).Waitpoints() }
 
 // Events reads the event log.
-func (c *Client) Events() Events { return Events{c.conn, c.conn.Clock} }
+func (c *Client) Events() ops.Events { return ops.On(c.conn).Events() }
 
 // Quotas returns the calls on quotas, which limit when work starts.
-func (c *Client) Quotas() Quotas { return Quotas{c.conn} }
+func (c *Client) Quotas() ops.Quotas { return ops.On(c.conn).Quotas() }
 
 // Lanes returns the calls that show and control lanes.
-func (c *Client) Lanes() Lanes { return Lanes{c.conn} }
+func (c *Client) Lanes() ops.Lanes { return ops.On(c.conn).Lanes() }
 
 // Workers returns the calls that show and control worker instances.
-func (c *Client) Workers() Workers { return Workers{c.conn} }
+func (c *Client) Workers() ops.Workers { return ops.On(c.conn).Workers() }
 
 // Budgets returns the calls on budgets, which limit what work uses.
-func (c *Client) Budgets() Budgets { return Budgets{c.conn} }
+func (c *Client) Budgets() ops.Budgets { return ops.On(c.conn).Budgets() }
 
 // Work returns the worker protocol.
-func (c *Client) Work() Work { return Work{c.conn} }
+func (c *Client) Work() workapi.Work { return workapi.On(c.conn) }
 
 // Admin returns the calls of administrators.
-func (c *Client) Admin() Admin { return Admin{c.conn} }
+func (c *Client) Admin() ops.Admin { return ops.On(c.conn).Admin() }
 
 // Metrics serves the metrics of the client's engine as Prometheus text. They are always collected and are described in
 // docs/metrics.md. The engine of a Connect client runs elsewhere: its metrics are served by the server, and this handler answers
@@ -90,22 +93,8 @@ type PageOptions = api.PageOptions
 // Page is a page of a list. NextCursor is "" on the last page.
 type Page[T any] = api.Page[T]
 
-// Action holds the options of every operator command.
-type Action struct {
-	Reason     string // at most 1024 bytes; recorded in the event
-	RequestKey string // makes the call repeatable for 24 hours; minted by the client when empty
-	Expect     Expect // refuse with precondition_failed when the execution is not as expected
-}
-
 // CancelOptions are the options of a cancel besides its reason.
 type CancelOptions struct {
-	RequestKey string // makes the call repeatable for 24 hours; minted by the client when empty
-	Expect     Expect // refuse with precondition_failed when the execution is not as expected
-}
-
-// Expect is the expected state of an execution; zero fields are not compared.
-type Expect struct {
-	Status     Status
-	LeaseID    string
-	LeaseEpoch int64
+	RequestKey string     // makes the call repeatable for 24 hours; minted by the client when empty
+	Expect     ops.Expect // refuse with precondition_failed when the execution is not as expected
 }

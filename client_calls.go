@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/api"
+	"github.com/flowfabric/flowfabric/internal/calls"
 	"github.com/flowfabric/flowfabric/internal/mint"
 	"github.com/flowfabric/flowfabric/internal/transport"
 	"github.com/flowfabric/flowfabric/internal/wire"
@@ -25,7 +26,7 @@ func (c *Client) Submit(ctx context.Context, s Submission) (SubmitResult, error)
 	if err := s.Check(); err != nil {
 		return SubmitResult{}, err
 	}
-	result, err := value(transport.Call(ctx, c.conn, wire.SubmitBriefly, &wire.SubmitRequest{Body: s}, how))
+	result, err := calls.Value(transport.Call(ctx, c.conn, wire.SubmitBriefly, &wire.SubmitRequest{Body: s}, how))
 	if minted {
 		result = firstOf(result, s.ID)
 	}
@@ -71,7 +72,7 @@ func (c *Client) SubmitMany(ctx context.Context, all []Submission, o ...SubmitMa
 	if len(places) == 0 {
 		return results, nil
 	}
-	answers, err := value(transport.Call(ctx, c.conn, wire.SubmitMany, request, transport.Options{}))
+	answers, err := calls.Value(transport.Call(ctx, c.conn, wire.SubmitMany, request, transport.Options{}))
 	switch {
 	case err != nil:
 		return nil, err
@@ -98,7 +99,7 @@ func (c *Client) Get(ctx context.Context, id ID) (*Execution, error) {
 
 // execution returns an execution; if wait is not 0, once it has ended or the wait is over.
 func (c *Client) execution(ctx context.Context, id ID, wait time.Duration) (*Execution, error) {
-	path, err := byID(id)
+	path, err := calls.ByID(id)
 	if err != nil {
 		return nil, err
 	}
@@ -106,15 +107,12 @@ func (c *Client) execution(ctx context.Context, id ID, wait time.Duration) (*Exe
 	return transport.Call(ctx, c.conn, wire.GetExecution, request, transport.Options{Wait: wait})
 }
 
-// longPoll is how long one call waits; the client repeats it until its caller's context ends.
-const longPoll = 30 * time.Second
-
 // Wait returns the execution once it has ended, with any outcome. It waits as long as ctx allows.
 //
 // Codes: execution_not_found.
 func (c *Client) Wait(ctx context.Context, id ID) (*Execution, error) {
 	for {
-		x, err := c.execution(ctx, id, longPoll)
+		x, err := c.execution(ctx, id, calls.LongPoll)
 		switch {
 		case ctx.Err() != nil:
 			return nil, fmt.Errorf("flowfabric: waiting for %s: %w", id, context.Cause(ctx))
@@ -129,12 +127,12 @@ func (c *Client) Wait(ctx context.Context, id ID) (*Execution, error) {
 // Codes: execution_not_found, execution_not_active, precondition_failed (Expect), idempotency_conflict (the request key was used
 // for something else).
 func (c *Client) Cancel(ctx context.Context, id ID, reason string, o ...CancelOptions) (*Execution, error) {
-	options, path, err := target(id, o)
+	options, path, err := calls.Target(id, o)
 	if err != nil {
 		return nil, err
 	}
 	request := &wire.CancelRequest{FencedByID: wire.FencedByID{ByID: path}}
-	request.Body.Reason, request.Body.Expect = reason, options.Expect.wire()
+	request.Body.Reason, request.Body.Expect = reason, calls.Expected(string(options.Expect.Status), options.Expect.LeaseID, options.Expect.LeaseEpoch)
 	return transport.Call(ctx, c.conn, wire.CancelExecution, request, transport.Options{Key: options.RequestKey})
 }
 
@@ -142,7 +140,7 @@ func (c *Client) Cancel(ctx context.Context, id ID, reason string, o ...CancelOp
 //
 // Codes: missing_token, invalid_token for every token that does not open the waitpoint, invalid_signal, reserved_name,
 // reserved_source_type, payload_too_large, waitpoint_expired, waitpoint_closed, signal_limit_exceeded.
-func (c *Client) Signal(ctx context.Context, s Signal) (SignalReceipt, error) {
+func (c *Client) Signal(ctx context.Context, s Signal) (api.SignalReceipt, error) {
 	return signalVia(ctx, c.conn, s)
 }
 
@@ -156,25 +154,31 @@ func (c *Client) Nudge(ctx context.Context, lanes ...string) error {
 	return err
 }
 
-// target returns the id in the form of paths and the options of a call on one execution; invalid_argument, invalid_id.
-func target[O any](id ID, o []O) (options O, path wire.ByID, err error) {
-	if options, err = transport.Single(o); err == nil {
-		path, err = byID(id)
-	}
-	return options, path, err
-}
-
-// byID formats an id for a path; invalid_id.
-func byID(id ID) (wire.ByID, error) {
-	if _, err := parseID(id); err != nil {
-		return wire.ByID{}, err
-	}
-	return wire.ByID{ID: string(id)}, nil
-}
-
 // sameID reports whether two spellings name one execution.
 func sameID(a, b ID) bool {
-	first, errA := parseID(a)
-	second, errB := parseID(b)
+	first, errA := calls.ParseID(a)
+	second, errB := calls.ParseID(b)
 	return errA == nil && errB == nil && first.UUID == second.UUID
+}
+
+// malformedToken replaces a text that a header cannot carry: it is refused as an invalid token.
+const malformedToken = "malformed"
+
+// signalVia is Client.Signal over a transport. The token is sent in a header. A signal without an identifier of its own is
+// identified by the key of the call.
+func signalVia(ctx context.Context, via transport.Transport, s Signal) (api.SignalReceipt, error) {
+	if err := s.Payload.Problem("payload"); err != nil {
+		return api.SignalReceipt{}, err
+	}
+	token := s.Token.Reveal()
+	if !wire.HeaderText(token) {
+		token = malformedToken
+	}
+	if s.ExecutionID == "" {
+		request := &wire.SendSignalRequest{Waitpoint: calls.Segment(s.WaitpointID), Token: token, Body: wire.SignalFields{Signal: s}}
+		return calls.Value(transport.Call(ctx, via, wire.SendSignal, request, transport.Options{}))
+	}
+	request := &wire.SendExecutionSignalRequest{ID: string(s.ExecutionID), Token: token}
+	request.Body.WaitpointID, request.Body.Signal = s.WaitpointID, s
+	return calls.Value(transport.Call(ctx, via, wire.SendExecutionSignal, request, transport.Options{}))
 }

@@ -13,10 +13,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/jackc/pgx/v5"
 	_ "modernc.org/sqlite" // the driver of the user's own transaction
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/postgres"
@@ -32,8 +35,8 @@ func TestU132_two_option_structs_are_refused(t *testing.T) {
 	_, openErr := embedded.Open(ctx, "sqlite:"+filepath.Join(t.TempDir(), "x.db"), embedded.Config{}, embedded.Config{})
 	_, submitErr := echo.Submit(ctx, w.Client, flowfabric.Payload{}, two...)
 	_, laterErr := w.Submit(ctx, echo.Submission(flowfabric.Payload{}, two...))
-	_, pageErr := w.Executions().Page(ctx, flowfabric.ListOptions{}, flowfabric.ListOptions{})
-	_, holdErr := w.Operate().Hold(ctx, "x", flowfabric.Action{}, flowfabric.Action{})
+	_, pageErr := w.Executions().Page(ctx, ops.ListOptions{}, ops.ListOptions{})
+	_, holdErr := w.Operate().Hold(ctx, "x", ops.Action{}, ops.Action{})
 	for name, err := range map[string]error{"Open": openErr, "Submit": submitErr, "Submission": laterErr, "Page": pageErr, "Hold": holdErr} {
 		if flowfabric.CodeOf(err) != "invalid_argument" {
 			t.Errorf("%s with two option structs: %v, want invalid_argument", name, err)
@@ -71,7 +74,7 @@ func TestU133_lists_fetch_pages_as_the_loop_goes(t *testing.T) {
 		}
 		results := must[[]flowfabric.SubmitResult](t)(w.SubmitMany(ctx, all))
 		seen := map[flowfabric.ID]int{}
-		for x, err := range w.Executions().List(ctx, flowfabric.ListOptions{Limit: 4}) {
+		for x, err := range w.Executions().List(ctx, ops.ListOptions{Limit: 4}) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -82,15 +85,15 @@ func TestU133_lists_fetch_pages_as_the_loop_goes(t *testing.T) {
 				t.Errorf("%s was listed %d times (%v), want once", r.ID, seen[r.ID], r.Err)
 			}
 		}
-		half := flowfabric.ListOptions{Filter: flowfabric.Filter{Tags: map[string]string{"half": "1"}}, Limit: 5, Order: flowfabric.CreatedAsc}
+		half := ops.ListOptions{Filter: ops.Filter{Tags: map[string]string{"half": "1"}}, Limit: 5, Order: ops.CreatedAsc}
 		page := must[flowfabric.Page[*flowfabric.Execution]](t)(w.Executions().Page(ctx, half))
 		if len(page.Items) != 5 || page.NextCursor == "" {
 			t.Errorf("a page of 5 has %d items, cursor %q", len(page.Items), page.NextCursor)
 		}
-		if n := must[flowfabric.Count](t)(w.Executions().Count(ctx, half.Filter)); n.Total != 12 || n.AtLeast {
+		if n := must[api.Count](t)(w.Executions().Count(ctx, half.Filter)); n.Total != 12 || n.AtLeast {
 			t.Errorf("Count = %+v, want 12", n)
 		}
-		for _, err := range w.Executions().List(ctx, flowfabric.ListOptions{Filter: flowfabric.Filter{Status: []flowfabric.Status{"odd"}}}) {
+		for _, err := range w.Executions().List(ctx, ops.ListOptions{Filter: ops.Filter{Status: []flowfabric.Status{"odd"}}}) {
 			if flowfabric.CodeOf(err) != "invalid_filter" {
 				t.Errorf("a filter that selects nothing known: %v, want invalid_filter", err)
 			}
@@ -106,7 +109,7 @@ func TestU133_follow_gives_every_event_in_order_and_ends_with_its_context(t *tes
 		run := must[*flowfabric.Run[flowfabric.Payload]](t)(echo.Submit(ctx, w.Client, flowfabric.Text("x")))
 		must[*flowfabric.Execution](t)(w.Cancel(ctx, run.ID(), "enough"))
 		var kinds []string
-		for event, err := range w.Events().Follow(ctx, flowfabric.ReadOptions{After: flowfabric.FromStart, EventFilter: flowfabric.EventFilter{ExecutionID: run.ID()}}) {
+		for event, err := range w.Events().Follow(ctx, ops.ReadOptions{After: api.FromStart, EventFilter: ops.EventFilter{ExecutionID: run.ID()}}) {
 			if err != nil {
 				t.Fatal(err)
 			}

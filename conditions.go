@@ -44,10 +44,10 @@ func OperatorOnly() Condition { return Condition{Type: conditionOperatorOnly} }
 // TimeoutOnly is satisfied by no signal: the wait ends at its timeout, which is required. It needs no waitpoint.
 func TimeoutOnly() Condition { return Condition{Type: conditionTimeoutOnly} }
 
-// Fresh makes a waitpoint for the suspension. An empty key means the key of the condition, if that has exactly one.
-func Fresh(key string) Binding { return Binding{Fresh: &api.FreshWaitpoint{Key: key}} }
+// NewWaitpoint makes a waitpoint for the suspension. An empty key means the key of the condition, if that has exactly one.
+func NewWaitpoint(key string) Binding { return Binding{Fresh: &api.FreshWaitpoint{Key: key}} }
 
-// Pending uses a waitpoint that was made earlier, with the signals that it has received.
-func Pending(w *Waitpoint) Binding {
+// ExistingWaitpoint uses a waitpoint that was made earlier, with the signals that it has received.
+func ExistingWaitpoint(w *Waitpoint) Binding {
 	return Binding{UsePending: &api.PendingWaitpoint{ID: w.ID}}
 }

@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/flowfabric/flowfabric/internal/calls"
+
 	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/transport"
@@ -37,13 +39,13 @@ func Connect(server string, cfg ...ConnectConfig) (*Client, error) {
 	address, err := url.Parse(server)
 	switch {
 	case err == nil && address.User != nil, err != nil && strings.Contains(server, "@"): // the address may contain a password, which must not appear in a message
-		return nil, newError(base.CodeInvalidArgument, "the address of a server has no user").At("server", "write it as https://host:port, and give the API key beside it")
+		return nil, calls.Refuse(base.CodeInvalidArgument, "the address of a server has no user").At("server", "write it as https://host:port, and give the API key beside it")
 	case err != nil, address.Scheme != "http" && address.Scheme != "https", address.Host == "", address.RawQuery != "":
-		return nil, newError(base.CodeInvalidArgument, "%q is not the address of a server", server).At("server", "write it as https://host:port")
+		return nil, calls.Refuse(base.CodeInvalidArgument, "%q is not the address of a server", server).At("server", "write it as https://host:port")
 	case !wire.HeaderText(options.APIKey):
-		return nil, newError(base.CodeInvalidArgument, "the API key has characters that no key has").At("api_key", "give it as it was shown")
+		return nil, calls.Refuse(base.CodeInvalidArgument, "the API key has characters that no key has").At("api_key", "give it as it was shown")
 	case !wire.HeaderText(options.Namespace):
-		return nil, newError(base.CodeInvalidArgument, "%q is not a namespace", options.Namespace).At("namespace", "name one")
+		return nil, calls.Refuse(base.CodeInvalidArgument, "%q is not a namespace", options.Namespace).At("namespace", "name one")
 	}
 	via := httptransport.New(httptransport.Config{
 		Server: strings.TrimSuffix(address.String(), "/"), APIKey: options.APIKey, Namespace: options.Namespace, HTTP: options.HTTP,

@@ -15,7 +15,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 // inbox is a server that a test answers for by hand. It remembers what came.
@@ -123,7 +126,7 @@ func TestL86_U13_a_repeat_carries_the_same_key_and_the_same_id(t *testing.T) {
 func TestU132_a_request_says_who_asks_and_for_what(t *testing.T) {
 	t.Parallel()
 	in, client := serve(t, says(200, `{"total":7}`), says(204, ""))
-	count := must[flowfabric.Count](t)(client.Executions().Count(inTime(t), flowfabric.Filter{
+	count := must[api.Count](t)(client.Executions().Count(inTime(t), ops.Filter{
 		Status: []flowfabric.Status{"ready", "running"}, Tags: map[string]string{"team": "a,b"}, HasTags: []string{"urgent"},
 	}))
 	if count.Total != 7 {
@@ -236,7 +239,7 @@ func TestU11_a_problem_becomes_the_error_that_it_was(t *testing.T) {
 	refusal := &flowfabric.Error{
 		Code: "execution_not_active", Class: "state", Message: "it has ended", Field: "/lease", Hint: "claim again", RequestID: "r-1",
 		RetryAfter: 2 * time.Second, Current: map[string]any{"status": "cancelled", "lease_epoch": int64(3)},
-		Errors: []flowfabric.FieldError{{Field: "/lease", Code: "stale_lease", Message: "old", Hint: "new"}},
+		Errors: []api.FieldError{{Field: "/lease", Code: "stale_lease", Message: "old", Hint: "new"}},
 	}
 	in, client := serve(t, problem(409, refusal))
 	_, err := client.Get(inTime(t), "018f4e5e-0000-7000-8000-000000000001")
@@ -280,7 +283,7 @@ func TestU132_addresses_and_keys_that_are_none_are_refused(t *testing.T) {
 		t.Errorf("two option structs: %v, want invalid_argument", err)
 	}
 	in, client := serve(t, says(200, "{}"))
-	action := flowfabric.Action{RequestKey: strings.Repeat("k", 129)}
+	action := ops.Action{RequestKey: strings.Repeat("k", 129)}
 	if _, err := client.Operate().Hold(inTime(t), "018f4e5e-0000-7000-8000-000000000001", action); flowfabric.CodeOf(err) != "invalid_argument" || len(in.all()) != 0 {
 		t.Errorf("a key that no header carries: %v after %d requests", err, len(in.all()))
 	}
@@ -322,7 +325,7 @@ func TestU132_closing_ends_what_waits(t *testing.T) {
 func TestL117_a_claim_that_is_sent_again_says_so(t *testing.T) {
 	t.Parallel()
 	in, client := serve(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, says(http.StatusOK, `{"tasks":[]}`))
-	r := flowfabric.ClaimRequest{WorkerID: "w", InstanceID: "w1", Lanes: []string{"default"}, RequestKey: "r1"}
+	r := api.ClaimRequest{WorkerID: "w", InstanceID: "w1", Lanes: []string{"default"}, RequestKey: "r1"}
 	for range 2 {
 		if _, err := client.Work().Claim(t.Context(), r); err != nil {
 			t.Fatal(err)

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/jackc/pgx/v5"
 
 	"github.com/flowfabric/flowfabric"
@@ -25,17 +27,17 @@ func TestU165_the_doctor_says_the_same_here_and_over_http(t *testing.T) {
 	t.Parallel()
 	onEveryStoreEmbedded(t, func(t *testing.T, w *world) {
 		ctx := inTime(t)
-		own := must[flowfabric.Checkup](t)(w.Admin().Doctor(ctx))
+		own := must[api.Checkup](t)(w.Admin().Doctor(ctx))
 		if !own.OK || own.Checks[0].Name != "store" {
 			t.Errorf("%+v", own)
 		}
-		names := func(c flowfabric.Checkup) (all []string) {
+		names := func(c api.Checkup) (all []string) {
 			for _, check := range c.Checks {
 				all = append(all, check.Name)
 			}
 			return all
 		}
-		asked := must[flowfabric.Checkup](t)(w.overHTTP(t).Admin().Doctor(ctx))
+		asked := must[api.Checkup](t)(w.overHTTP(t).Admin().Doctor(ctx))
 		if want := append(names(own), "credentials", "stopping"); !slices.Equal(names(asked), want) {
 			t.Errorf("%v, want %v", names(asked), want)
 		}
@@ -51,9 +53,9 @@ func TestU165_the_doctor_warns_of_files_of_a_store_that_others_can_read(t *testi
 	t.Cleanup(func() { _ = client.Close(context.WithoutCancel(ctx)) })
 	says := func(state, detail string) {
 		t.Helper()
-		for _, c := range must[flowfabric.Checkup](t)(client.Admin().Doctor(ctx)).Checks {
+		for _, c := range must[api.Checkup](t)(client.Admin().Doctor(ctx)).Checks {
 			if c.Name == "files" {
-				if c.State != state || !strings.Contains(c.Detail, detail) || (c.Hint == "") != (state == flowfabric.CheckOK) {
+				if c.State != state || !strings.Contains(c.Detail, detail) || (c.Hint == "") != (state == api.CheckOK) {
 					t.Errorf("%+v, want %s with %q", c, state, detail)
 				}
 				return
@@ -68,13 +70,13 @@ func TestU165_the_doctor_warns_of_files_of_a_store_that_others_can_read(t *testi
 		}
 	}
 	mode(dir, 0o755)
-	says(flowfabric.CheckOK, "")
+	says(api.CheckOK, "")
 	mode(path+"-wal", 0o644)
-	says(flowfabric.CheckWarn, "app.db-wal")
+	says(api.CheckWarn, "app.db-wal")
 	mode(path, 0o644)
-	says(flowfabric.CheckWarn, "app.db, app.db-wal")
+	says(api.CheckWarn, "app.db, app.db-wal")
 	mode(dir, 0o700) // nobody else gets there
-	says(flowfabric.CheckOK, "")
+	says(api.CheckOK, "")
 }
 
 func TestU113_settings_tell_where_they_came_from(t *testing.T) {
@@ -86,8 +88,8 @@ func TestU113_settings_tell_where_they_came_from(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = client.Close(context.WithoutCancel(ctx)) })
-	all := must[[]flowfabric.Setting](t)(client.Admin().Settings(ctx))
-	for _, want := range []flowfabric.Setting{
+	all := must[[]api.Setting](t)(client.Admin().Settings(ctx))
+	for _, want := range []api.Setting{
 		{Name: "FF_STORE", Value: "sqlite", Source: "program"},
 		{Name: "FF_QUEUE_LIMIT", Value: "7", Source: "program"},
 		{Name: "FF_BATCH_LIMIT", Value: "1000", Source: "default"},
@@ -100,7 +102,7 @@ func TestU113_settings_tell_where_they_came_from(t *testing.T) {
 		}
 	}
 	w := openWorld(t, stores["sqlite"](t), engine.Hooks{})
-	if asked := must[[]flowfabric.Setting](t)(w.overHTTP(t).Admin().Settings(ctx)); !slices.Equal(asked, must[[]flowfabric.Setting](t)(w.Admin().Settings(ctx))) {
+	if asked := must[[]api.Setting](t)(w.overHTTP(t).Admin().Settings(ctx)); !slices.Equal(asked, must[[]api.Setting](t)(w.Admin().Settings(ctx))) {
 		t.Errorf("over HTTP: %+v", asked)
 	}
 }
@@ -115,10 +117,10 @@ func TestU194_a_rotated_key_works_on_for_as_long_as_the_engine_is_set_to(t *test
 	}
 	t.Cleanup(func() { _ = client.Close(context.WithoutCancel(ctx)) })
 	keys := client.Admin().APIKeys()
-	key := must[*flowfabric.NewAPIKey](t)(keys.Create(ctx, flowfabric.APIKeySettings{Name: "ci", Roles: []string{"read"}, Namespaces: []string{"*"}}))
-	must[*flowfabric.NewAPIKey](t)(keys.Rotate(ctx, key.ID))
+	key := must[*api.NewAPIKey](t)(keys.Create(ctx, api.APIKeySettings{Name: "ci", Roles: []string{"read"}, Namespaces: []string{"*"}}))
+	must[*api.NewAPIKey](t)(keys.Rotate(ctx, key.ID))
 	for {
-		_, err := keys.Authenticate(ctx, key.Secret)
+		_, err := backend(client).Authenticate(ctx, key.Secret)
 		if flowfabric.CodeOf(err) == "invalid_credentials" {
 			break
 		}
@@ -135,7 +137,7 @@ func TestU164_a_backup_tells_how_many_pages_are_there(t *testing.T) {
 	for name, client := range map[string]*flowfabric.Client{"here": w.Client, "over HTTP": w.overHTTP(t).Client} {
 		var pages, total atomic.Int64
 		var file bytes.Buffer
-		err := client.Admin().Backup(ctx, &file, flowfabric.BackupOptions{Progress: func(done, all int) {
+		err := client.Admin().Backup(ctx, &file, ops.BackupOptions{Progress: func(done, all int) {
 			pages.Store(int64(done))
 			total.Store(int64(all))
 		}})
@@ -210,15 +212,15 @@ func TestR5_losses_are_acknowledged_here_and_over_http_and_none_is_no_error(t *t
 	t.Parallel()
 	onEveryStoreEmbedded(t, func(t *testing.T, w *world) {
 		ctx := inTime(t)
-		for name, admin := range map[string]flowfabric.Admin{"here": w.Admin(), "over HTTP": w.overHTTP(t).Admin()} {
-			if open := must[[]flowfabric.Rollback](t)(admin.AcknowledgeRollbacks(ctx, flowfabric.AdminAction{Reason: "seen"})); len(open) > 0 {
+		for name, admin := range map[string]ops.Admin{"here": w.Admin(), "over HTTP": w.overHTTP(t).Admin()} {
+			if open := must[[]api.Rollback](t)(admin.AcknowledgeRollbacks(ctx, ops.AdminAction{Reason: "seen"})); len(open) > 0 {
 				t.Errorf("%s: %+v", name, open)
 			}
 		}
 	})
-	lost := flowfabric.Rollback{From: 9, To: 7, Incarnation: "2", At: time.UnixMilli(1_800_000_000_000).UTC()}
+	lost := api.Rollback{From: 9, To: 7, Incarnation: "2", At: time.UnixMilli(1_800_000_000_000).UTC()}
 	text, err := json.Marshal(lost)
-	var read flowfabric.Rollback
+	var read api.Rollback
 	if err == nil {
 		err = json.Unmarshal(text, &read)
 	}

@@ -3,6 +3,8 @@ package flowfabric
 import (
 	"errors"
 	"time"
+
+	"github.com/flowfabric/flowfabric/api"
 )
 
 // Permanent marks err so that no policy retries it: the attempt fails with class permanent. nil stays nil.
@@ -70,8 +72,8 @@ const (
 )
 
 // failureOf reads the marks of a handler's error (U144).
-func failureOf(err error) WorkItem {
-	item := WorkItem{Op: OpFail, Class: classTransient, Category: categoryHandler, Message: err.Error()}
+func failureOf(err error) api.WorkItem {
+	item := api.WorkItem{Op: api.OpFail, Class: classTransient, Category: categoryHandler, Message: err.Error()}
 	var permanent *permanentError
 	if errors.As(err, &permanent) {
 		item.Class = classPermanent

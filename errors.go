@@ -12,27 +12,24 @@ import (
 // Error is a refusal or a failure with a stable code. docs/errors.md lists the codes.
 type Error = api.Error
 
-// FieldError is one of several invalid arguments.
-type FieldError = api.FieldError
-
 // One sentinel for each class of codes, for errors.Is.
 var (
-	ErrInvalid         error = &Error{Class: "invalid"}
-	ErrUnauthenticated error = &Error{Class: "unauthenticated"}
-	ErrForbidden       error = &Error{Class: "forbidden"}
-	ErrNotFound        error = &Error{Class: "not_found"}
-	ErrConflict        error = &Error{Class: "conflict"}
-	ErrState           error = &Error{Class: "state"}
-	ErrFenced          error = &Error{Class: "fenced"}
-	ErrGrant           error = &Error{Class: "grant"}
-	ErrGone            error = &Error{Class: "gone"}
-	ErrAdmission       error = &Error{Class: "admission"}
-	ErrLimited         error = &Error{Class: "limited"}
-	ErrInternal        error = &Error{Class: "internal"}
-	ErrNotImplemented  error = &Error{Class: "not_implemented"}
-	ErrUnavailable     error = &Error{Class: "unavailable"}
+	ErrInvalid         = api.ErrInvalid
+	ErrUnauthenticated = api.ErrUnauthenticated
+	ErrForbidden       = api.ErrForbidden
+	ErrNotFound        = api.ErrNotFound
+	ErrConflict        = api.ErrConflict
+	ErrState           = api.ErrState
+	ErrFenced          = api.ErrFenced
+	ErrGrant           = api.ErrGrant
+	ErrGone            = api.ErrGone
+	ErrAdmission       = api.ErrAdmission
+	ErrLimited         = api.ErrLimited
+	ErrInternal        = api.ErrInternal
+	ErrNotImplemented  = api.ErrNotImplemented
+	ErrUnavailable     = api.ErrUnavailable
 	// ErrOutcomeUnknown means that it is not known whether the command took effect. The same call may be made again.
-	ErrOutcomeUnknown error = &Error{Class: "unavailable", Code: string(base.CodeTimeout), Message: "the outcome is unknown"}
+	ErrOutcomeUnknown = api.ErrOutcomeUnknown
 )
 
 // The causes of the end of a handler's context, as context.Cause returns them.
@@ -105,11 +102,6 @@ func Retryable(err error) bool { return api.Retryable(err) }
 
 // RetryDelay returns how long to wait before repeating the call; 0 if the error does not say.
 func RetryDelay(err error) time.Duration { return api.RetryDelay(err) }
-
-// newError returns an error of that code; %w keeps the cause.
-func newError(code base.Code, format string, args ...any) *Error {
-	return api.Errorf(string(code), format, args...)
-}
 
 // publicError converts an error of the engine to an Error. The error of the caller's context is returned unchanged.
 func publicError(err error) error { return api.AsError(err) }

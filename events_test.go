@@ -6,7 +6,10 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -18,7 +21,7 @@ func followed(t *testing.T, c *flowfabric.Client) (came <-chan flowfabric.Event,
 	t.Helper()
 	first, end := make(chan flowfabric.Event, 1), make(chan error, 1)
 	go func() {
-		for event, err := range c.Events().Follow(context.WithoutCancel(t.Context()), flowfabric.ReadOptions{After: flowfabric.FromStart}) {
+		for event, err := range c.Events().Follow(context.WithoutCancel(t.Context()), ops.ReadOptions{After: api.FromStart}) {
 			if err != nil {
 				end <- err
 				continue // it must be the last
@@ -72,7 +75,7 @@ func TestU106_a_server_that_shuts_down_does_not_end_what_follows_the_log(t *test
 	leaves := problem(http.StatusServiceUnavailable, &flowfabric.Error{Code: "shutting_down", Class: "unavailable", Message: "the server stops", Retryable: true})
 	const tries = 6 // that one call makes
 	in, client := serve(t, append(slices.Repeat([]http.HandlerFunc{leaves}, tries+1), says(http.StatusOK, oneEvent))...)
-	for event, err := range client.Events().Follow(inTime(t), flowfabric.ReadOptions{After: flowfabric.FromStart}) {
+	for event, err := range client.Events().Follow(inTime(t), ops.ReadOptions{After: api.FromStart}) {
 		if err != nil {
 			t.Fatalf("it ended with %v", err)
 		}

@@ -6,7 +6,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/sqlite"
 )
 
@@ -38,9 +41,9 @@ func ExampleTask_ReportUsage() {
 	})
 	defer end()
 
-	_, err := client.Budgets().Create(ctx, flowfabric.Budget{
-		Name: "team-red", Dimensions: map[string]flowfabric.Limit{"tokens": {Soft: 800, Hard: 1200}},
-		OnHard: flowfabric.SuspendForApproval,
+	_, err := client.Budgets().Create(ctx, api.Budget{
+		Name: "team-red", Dimensions: map[string]api.BudgetLimits{"tokens": {Soft: 800, Hard: 1200}},
+		OnHard: api.SuspendForApproval,
 	})
 	if err != nil {
 		fmt.Println(err)
@@ -68,12 +71,12 @@ func ExampleTask_ReportUsage() {
 
 // approveWhenAsked is the operator.
 func approveWhenAsked(ctx context.Context, client *flowfabric.Client, id flowfabric.ID) error {
-	asked := flowfabric.ReadOptions{After: flowfabric.FromStart, EventFilter: flowfabric.EventFilter{ExecutionID: id, Kinds: []string{"execution.suspended"}}}
+	asked := ops.ReadOptions{After: api.FromStart, EventFilter: ops.EventFilter{ExecutionID: id, Kinds: []string{"execution.suspended"}}}
 	for _, err := range client.Events().Follow(ctx, asked) {
 		if err != nil {
 			return err
 		}
-		_, err = client.Operate().Approve(ctx, id, flowfabric.Approve{
+		_, err = client.Operate().Approve(ctx, id, ops.Approve{
 			Name: "budget_approved", Payload: flowfabric.JSON(map[string]any{"raise": map[string]int64{"tokens": 800}}),
 		})
 		return err
@@ -96,10 +99,10 @@ func ExampleBudgets() {
 	})
 	defer end()
 
-	_, err := client.Budgets().Create(ctx, flowfabric.Budget{
-		Name: "month", Scope: flowfabric.BudgetScope{Type: "tag", Value: "team=red"}, // reaches whatever has the tag
-		Dimensions: map[string]flowfabric.Limit{flowfabric.OutputTokens: {Soft: 1000, Hard: 1500}},
-		Reset:      flowfabric.BudgetReset{Unit: "month", Timezone: "Europe/Berlin"},
+	_, err := client.Budgets().Create(ctx, api.Budget{
+		Name: "month", Scope: api.BudgetScope{Type: "tag", Value: "team=red"}, // reaches whatever has the tag
+		Dimensions: map[string]api.BudgetLimits{flowfabric.OutputTokens: {Soft: 1000, Hard: 1500}},
+		Reset:      api.BudgetReset{Unit: "month", Timezone: "Europe/Berlin"},
 	})
 	if err != nil {
 		fmt.Println(err)
@@ -139,11 +142,11 @@ func ExampleQuotas() {
 	})
 	defer end()
 
-	if _, err := client.Quotas().Put(ctx, "service", flowfabric.QuotaSettings{ConcurrencyLimit: 1, PerKey: true}); err != nil {
+	if _, err := client.Quotas().Put(ctx, "service", api.QuotaSettings{ConcurrencyLimit: 1, PerKey: true}); err != nil {
 		fmt.Println(err)
 		return
 	}
-	acme := flowfabric.SubmitOptions{Quotas: []flowfabric.QuotaUse{{Quota: "service", Key: "acme"}}}
+	acme := flowfabric.SubmitOptions{Quotas: []api.QuotaUse{{Quota: "service", Key: "acme"}}}
 	first, err := Answer.Submit(ctx, client, "one?", acme)
 	if err != nil {
 		fmt.Println(err)
@@ -190,7 +193,7 @@ func ExampleWork_grant() {
 		return
 	}
 
-	grants, err := client.Work().Grant(ctx, flowfabric.GrantRequest{
+	grants, err := client.Work().Grant(ctx, api.GrantRequest{
 		WorkerID: "render", InstanceID: "render-1", Lanes: []string{"default"}, GrantTTL: time.Minute,
 	})
 	if err != nil {
@@ -198,9 +201,9 @@ func ExampleWork_grant() {
 		return
 	}
 	fmt.Println(grants[0].ExecutionID == run.ID(), client.Work().VerifyGrant(ctx, grants[0].Key))
-	_, err = client.Work().ClaimGrant(ctx, grants[0].Key, flowfabric.GrantClaim{WorkerID: "render", InstanceID: "render-2"})
+	_, err = client.Work().ClaimGrant(ctx, grants[0].Key, api.GrantClaim{WorkerID: "render", InstanceID: "render-2"})
 	fmt.Println(flowfabric.CodeOf(err))
-	task, err := client.Work().ClaimGrant(ctx, grants[0].Key, flowfabric.GrantClaim{WorkerID: "render", InstanceID: "render-1"})
+	task, err := client.Work().ClaimGrant(ctx, grants[0].Key, api.GrantClaim{WorkerID: "render", InstanceID: "render-1"})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -228,7 +231,7 @@ func ExampleExplanation() {
 		fmt.Println(err)
 		return
 	}
-	if _, err := client.Lanes().Put(ctx, "slow", flowfabric.LaneSettings{State: flowfabric.LanePaused}); err != nil {
+	if _, err := client.Lanes().Put(ctx, "slow", api.LaneSettings{State: api.LanePaused}); err != nil {
 		fmt.Println(err)
 		return
 	}

@@ -8,7 +8,10 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/sqlite"
 )
 
@@ -195,12 +198,12 @@ func ExampleOperate() {
 		}
 		fmt.Println(x.Status, x.Reason)
 	}
-	why := flowfabric.Action{Reason: "suspicious"}
+	why := ops.Action{Reason: "suspicious"}
 	show(client.Operate().Hold(ctx, run.ID(), why))
 	show(client.Operate().ReleaseHold(ctx, run.ID()))
 	show(client.Operate().Replay(ctx, run.ID()))
 	show(client.Cancel(ctx, run.ID(), "fraud"))
-	show(client.Operate().Replay(ctx, run.ID(), flowfabric.ReplayOptions{Action: flowfabric.Action{Reason: "it was none"}}))
+	show(client.Operate().Replay(ctx, run.ID(), ops.ReplayOptions{Action: ops.Action{Reason: "it was none"}}))
 	// Output:
 	// blocked paused_by_operator
 	// ready waiting_for_worker
@@ -230,8 +233,8 @@ func ExampleExecutions() {
 		}
 	}
 
-	failed := flowfabric.Filter{Status: []flowfabric.Status{flowfabric.StatusFailed}, HasTags: []string{"order"}}
-	for x, err := range client.Executions().List(ctx, flowfabric.ListOptions{Filter: failed, Order: flowfabric.CreatedAsc}) {
+	failed := ops.Filter{Status: []flowfabric.Status{flowfabric.StatusFailed}, HasTags: []string{"order"}}
+	for x, err := range client.Executions().List(ctx, ops.ListOptions{Filter: failed, Order: ops.CreatedAsc}) {
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -256,8 +259,8 @@ func ExampleEvents() {
 		fmt.Println(err)
 		return
 	}
-	for event, err := range client.Events().Follow(ctx, flowfabric.ReadOptions{
-		After: flowfabric.FromStart, EventFilter: flowfabric.EventFilter{ExecutionID: run.ID()},
+	for event, err := range client.Events().Follow(ctx, ops.ReadOptions{
+		After: api.FromStart, EventFilter: ops.EventFilter{ExecutionID: run.ID()},
 	}) {
 		if err != nil {
 			fmt.Println(err)

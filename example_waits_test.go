@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 // Work waits for two people. No worker is held while they think; the handler is called again when they have decided.
@@ -42,7 +43,7 @@ func ExampleTask_Ask() {
 	}
 	for _, link := range <-mails { // people open their links, and decide
 		token := flowfabric.TokenOf(link.URL[strings.LastIndex(link.URL, "/")+1:])
-		outcome, err := client.Waitpoints().Decide(ctx, link.ID, token, flowfabric.LinkDecision{Decision: "approve"})
+		outcome, err := client.Waitpoints().Decide(ctx, link.ID, token, api.LinkDecision{Decision: "approve"})
 		fmt.Println(link.Approver, outcome.Outcome, err)
 	}
 	fmt.Println(run.Result(ctx))

@@ -5,11 +5,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 // causes are the codes of an explanation.
-func causes(e *flowfabric.Explanation) (codes []string) {
+func causes(e *api.Explanation) (codes []string) {
 	for _, b := range e.Blockers {
 		codes = append(codes, b.Code)
 	}
@@ -22,8 +25,8 @@ func TestU44_why_work_does_not_run_is_told_here_and_over_http_alike(t *testing.T
 		ctx := inTime(t)
 		sub := must[flowfabric.SubmitResult](t)(w.Submit(ctx, flowfabric.Submission{Kind: "render", SubmitOptions: flowfabric.SubmitOptions{Delay: time.Hour}}))
 		must[*flowfabric.Execution](t)(w.Operate().Hold(ctx, sub.ID))
-		must[*flowfabric.Lane](t)(w.Lanes().Pause(ctx, "default"))
-		e := must[*flowfabric.Explanation](t)(w.Executions().Explain(ctx, sub.ID))
+		must[*api.Lane](t)(w.Lanes().Pause(ctx, "default"))
+		e := must[*api.Explanation](t)(w.Executions().Explain(ctx, sub.ID))
 		want := []string{"delay", "operator_hold", "lane_state", "no_live_worker"}
 		if got := causes(e); len(got) != 4 || got[0] != want[0] || got[1] != want[1] || got[2] != want[2] || got[3] != want[3] {
 			t.Fatalf("causes %v", got)
@@ -38,7 +41,7 @@ func TestU44_why_work_does_not_run_is_told_here_and_over_http_alike(t *testing.T
 		if _, err := w.Executions().Explain(ctx, "0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50"); flowfabric.CodeOf(err) != "execution_not_found" {
 			t.Error(err)
 		}
-		if _, err := w.Executions().Explain(ctx, sub.ID, flowfabric.ExplainOptions{Wait: -time.Second}); flowfabric.CodeOf(err) != "invalid_argument" {
+		if _, err := w.Executions().Explain(ctx, sub.ID, ops.ExplainOptions{Wait: -time.Second}); flowfabric.CodeOf(err) != "invalid_argument" {
 			t.Error(err)
 		}
 	})
@@ -49,9 +52,9 @@ func TestU44_a_change_of_the_causes_ends_the_wait(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, w *world) {
 		ctx := inTime(t)
 		sub := must[flowfabric.SubmitResult](t)(w.Submit(ctx, flowfabric.Submission{Kind: "render"}))
-		told := make(chan *flowfabric.Explanation, 1)
+		told := make(chan *api.Explanation, 1)
 		go func() {
-			e, err := w.Executions().Explain(ctx, sub.ID, flowfabric.ExplainOptions{Wait: 30 * time.Second})
+			e, err := w.Executions().Explain(ctx, sub.ID, ops.ExplainOptions{Wait: 30 * time.Second})
 			if err != nil {
 				t.Error(err)
 			}

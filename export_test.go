@@ -1,15 +1,16 @@
 package flowfabric
 
 import (
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/metrics"
-	"github.com/flowfabric/flowfabric/internal/transport/http"
+	httptransport "github.com/flowfabric/flowfabric/internal/transport/http"
 )
 
 // WorkerCollector is what a worker measures.
 func WorkerCollector(w *Worker) metrics.Collector { return w.meter }
 
 // EffectKey is the key of an effect of a task.
-func EffectKey(c *Claimed, effect string) string { return c.EffectKeyOf(effect) }
+func EffectKey(c *api.Claimed, effect string) string { return c.EffectKeyOf(effect) }
 
 // QueuedCommands tells how many groups of commands wait in the batcher of a client of a server.
 func QueuedCommands(c *Client) func() int {

@@ -3,6 +3,8 @@ package flowfabric
 import (
 	"slices"
 
+	"github.com/flowfabric/flowfabric/internal/calls"
+
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/transport"
@@ -114,7 +116,7 @@ func (n Node) PassAs(member, name string) Node {
 		}
 	}
 	if n.err == nil {
-		n.err = newError(base.CodeUnknownName, "%q does not wait for %q, and gets nothing from it", n.Name, member).At("edges", "name it in After first")
+		n.err = calls.Refuse(base.CodeUnknownName, "%q does not wait for %q, and gets nothing from it", n.Name, member).At("edges", "name it in After first")
 	}
 	return n
 }

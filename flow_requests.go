@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 
+	"github.com/flowfabric/flowfabric/internal/calls"
+
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/wire"
@@ -124,7 +126,7 @@ func graphFrom(place string, w wire.SubFlow) (graph, error) {
 // defaults converts the defaults of nodes.
 func (n *Node) defaults(place string) (wire.NodeFields, error) {
 	if n.Name != "" || n.ID != "" || n.Join != (Join{}) || len(n.Inbound) > 0 || n.Optional || n.Flow != nil {
-		return wire.NodeFields{}, newError(base.CodeInvalidFlow, "defaults have no name, id, edges, join or flow").At(place, "give kind, input, lane, priority, times, tags, policy")
+		return wire.NodeFields{}, calls.Refuse(base.CodeInvalidFlow, "defaults have no name, id, edges, join or flow").At(place, "give kind, input, lane, priority, times, tags, policy")
 	}
 	return n.fields(place)
 }
@@ -132,13 +134,13 @@ func (n *Node) defaults(place string) (wire.NodeFields, error) {
 // fields converts the fields that a node shares with a single submission.
 func (n *Node) fields(place string) (wire.NodeFields, error) {
 	if n.err != nil {
-		return wire.NodeFields{}, within(place, n.err)
+		return wire.NodeFields{}, api.Within(place, n.err)
 	}
 	if n.IdempotencyKey != "" {
-		return wire.NodeFields{}, newError(base.CodeInvalidFlow, "a node is known by its name").At(place+".idempotency_key", "leave the key out")
+		return wire.NodeFields{}, calls.Refuse(base.CodeInvalidFlow, "a node is known by its name").At(place+".idempotency_key", "leave the key out")
 	}
 	if err := cmp.Or(n.Input.Problem("input"), api.CheckOptions(&n.SubmitOptions)); err != nil {
-		return wire.NodeFields{}, within(place, err)
+		return wire.NodeFields{}, api.Within(place, err)
 	}
 	f := wire.NodeFields{
 		Kind: n.Kind, Lane: n.Lane, DelayUntil: n.StartAt, DeadlineAt: n.Deadline, Tags: n.Tags, Policy: n.Policy, Requires: n.Requires,
@@ -148,7 +150,7 @@ func (n *Node) fields(place string) (wire.NodeFields, error) {
 		f.Priority = &n.Priority
 	}
 	if n.Delay != 0 || n.zeroDelay {
-		delay := millis(n.Delay)
+		delay := calls.Millis(n.Delay)
 		f.DelayMS = &delay
 	}
 	return f, nil
@@ -189,7 +191,7 @@ func (f *Flow) partOnly(place string) error {
 		{"budgets", len(f.Budgets) > 0},
 	} {
 		if part.given {
-			return newError(base.CodeInvalidFlow, "it has no %s of its own", part.name).At(inPlace(place, part.name), "leave it out")
+			return calls.Refuse(base.CodeInvalidFlow, "it has no %s of its own", part.name).At(inPlace(place, part.name), "leave it out")
 		}
 	}
 	return nil
@@ -198,7 +200,7 @@ func (f *Flow) partOnly(place string) error {
 func nodeFrom(place string, w *wire.FlowNode) (Node, error) {
 	f := &w.NodeFields
 	if err := api.CheckLimits(f.Budgets); err != nil {
-		return Node{}, within(place, err)
+		return Node{}, api.Within(place, err)
 	}
 	n := Node{
 		Name: w.Name, Kind: f.Kind, Input: f.Input, Optional: w.MayFail, zeroPriority: f.Priority != nil && *f.Priority == 0, zeroDelay: f.DelayMS != nil && *f.DelayMS == 0,
@@ -277,7 +279,7 @@ func (x *FlowExtension) UnmarshalJSON(text []byte) error {
 	}
 	*x = FlowExtension{
 		Defaults: part.defaults, Nodes: part.nodes, Edges: part.edges, Seal: w.Seal,
-		Members: some(w.Members, func(m wire.NewMember) Membership { return Membership{ID: ID(m.ExecutionID), Name: m.Name} }),
+		Members: some(w.Members, func(m wire.NewMember) api.Membership { return api.Membership{ID: ID(m.ExecutionID), Name: m.Name} }),
 	}
 	return nil
 }
@@ -289,7 +291,7 @@ func (x *FlowExtension) wire() (wire.FlowExtension, error) {
 	}
 	return wire.FlowExtension{
 		Defaults: part.Defaults, Nodes: noneIfEmpty(part.Nodes), Edges: part.Edges, Seal: x.Seal,
-		Members: some(x.Members, func(m Membership) wire.NewMember { return wire.NewMember{ExecutionID: string(m.ID), Name: m.Name} }),
+		Members: some(x.Members, func(m api.Membership) wire.NewMember { return wire.NewMember{ExecutionID: string(m.ID), Name: m.Name} }),
 	}, nil
 }
 
@@ -312,9 +314,6 @@ func inPlace(place, field string) string {
 	}
 	return place + "." + field
 }
-
-// within adds the place in a request to the field of an error.
-func within(place string, err error) error { return api.Within(place, err) }
 
 // noneIfEmpty returns nil for an empty list.
 func noneIfEmpty[T any](list []T) []T {

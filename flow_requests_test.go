@@ -24,31 +24,31 @@ func TestU9_every_answer_about_flows_comes_back_as_it_was_written(t *testing.T) 
 		settleFlow(&r.FlowView)
 		notNil(&r.Members)
 	})
-	roundTrip[FlowMember, FlowMember](t, "FlowMember", nil)
-	roundTrip[JoinView, JoinView](t, "JoinView", nil)
-	roundTrip[EdgeView, EdgeView](t, "EdgeView", func(_ *rapid.T, e *EdgeView) { settleEdge(e) })
-	roundTrip[FlowGraph, FlowGraph](t, "FlowGraph", func(_ *rapid.T, g *FlowGraph) {
+	roundTrip[api.FlowMember, api.FlowMember](t, "FlowMember", nil)
+	roundTrip[api.JoinView, api.JoinView](t, "JoinView", nil)
+	roundTrip[api.EdgeView, api.EdgeView](t, "EdgeView", func(_ *rapid.T, e *api.EdgeView) { settleEdge(e) })
+	roundTrip[api.FlowGraph, api.FlowGraph](t, "FlowGraph", func(_ *rapid.T, g *api.FlowGraph) {
 		settleFlow(&g.Flow)
 		for i := range g.Edges {
 			settleEdge(&g.Edges[i])
 		}
 	})
-	roundTrip[FlowCancelProgress, FlowCancelProgress](t, "FlowCancelProgress", nil)
+	roundTrip[api.FlowCancelProgress, api.FlowCancelProgress](t, "FlowCancelProgress", nil)
 	roundTrip[Child, Child](t, "Child", nil)
-	roundTrip[NamedInput, NamedInput](t, "NamedInput", func(_ *rapid.T, n *NamedInput) { settleInput(n) })
+	roundTrip[api.NamedInput, api.NamedInput](t, "NamedInput", func(_ *rapid.T, n *api.NamedInput) { settleInput(n) })
 }
 
 // settleFlow takes the sum of the counts away, which only JSON has.
 func settleFlow(v *FlowView) { delete(v.Counts, "total") }
 
-func settleEdge(e *EdgeView) {
+func settleEdge(e *api.EdgeView) {
 	if e.Outcome == "" {
 		e.Run = 0
 	}
 }
 
 // settleInput makes the parts of a named input agree.
-func settleInput(n *NamedInput) {
+func settleInput(n *api.NamedInput) {
 	switch {
 	case !n.Present:
 		n.Result = Payload{}

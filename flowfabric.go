@@ -58,9 +58,11 @@
 //
 // # Inspection and control
 //
-// The other calls of a client are in groups: [Executions] lists, counts and returns executions, [Operate] replays, holds, revokes
-// and deletes them, one by one or in bulk, [Lanes] and [Workers] control queues and workers, [Events] reads the event log, [Work]
-// is the worker protocol, [Admin] manages API keys, namespaces and the audit log.
+// The other calls of a client are in groups: [Client.Executions] lists, counts and returns executions, [Client.Operate] replays,
+// holds, revokes and deletes them, one by one or in bulk, [Client.Lanes] and [Client.Workers] control queues and workers,
+// [Client.Events] reads the event log, [Client.Admin] manages API keys, namespaces and the audit log. Their options are in package
+// ops, their values in package api, of which this package has aliases for those that most programs name. [Client.Work] is the
+// worker protocol, package workapi.
 //
 // # Errors
 //

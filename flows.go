@@ -7,6 +7,8 @@ import (
 	"iter"
 	"time"
 
+	"github.com/flowfabric/flowfabric/internal/calls"
+
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/core/base"
@@ -129,7 +131,7 @@ func (f Flows) get(ctx context.Context, id ID, wait time.Duration) (*FlowView, e
 // Wait returns the flow once it has ended, with any outcome. It waits as long as ctx allows. Codes: flow_not_found.
 func (f Flows) Wait(ctx context.Context, id ID) (*FlowView, error) {
 	for {
-		flow, err := f.get(ctx, id, longPoll)
+		flow, err := f.get(ctx, id, calls.LongPoll)
 		switch {
 		case ctx.Err() != nil:
 			return nil, fmt.Errorf("flowfabric: waiting for %s: %w", id, context.Cause(ctx))
@@ -140,7 +142,7 @@ func (f Flows) Wait(ctx context.Context, id ID) (*FlowView, error) {
 }
 
 // Graph returns all members and edges. Codes: flow_not_found.
-func (f Flows) Graph(ctx context.Context, id ID) (*FlowGraph, error) {
+func (f Flows) Graph(ctx context.Context, id ID) (*api.FlowGraph, error) {
 	whole, err := f.GraphPage(ctx, id)
 	if err != nil {
 		return nil, err
@@ -158,12 +160,12 @@ func (f Flows) Graph(ctx context.Context, id ID) (*FlowGraph, error) {
 
 // GraphPage returns a part of the graph: members by name, and the edges that lead from them. Codes: flow_not_found,
 // invalid_cursor.
-func (f Flows) GraphPage(ctx context.Context, id ID, o ...PageOptions) (*FlowGraph, error) {
+func (f Flows) GraphPage(ctx context.Context, id ID, o ...PageOptions) (*api.FlowGraph, error) {
 	options, path, err := ofFlow(id, o)
 	if err != nil {
 		return nil, err
 	}
-	part := pageFields(options.Limit, options.Cursor)
+	part := calls.PageFields(options.Limit, options.Cursor)
 	request := &wire.GetGraphRequest{ByFlow: path, Limit: part.Limit, Cursor: part.Cursor}
 	return transport.Call(ctx, f.via, wire.GetGraph, request, transport.Options{})
 }
@@ -171,7 +173,7 @@ func (f Flows) GraphPage(ctx context.Context, id ID, o ...PageOptions) (*FlowGra
 // List iterates over the flows, newest first, without counts. Codes: invalid_argument, invalid_cursor.
 func (f Flows) List(ctx context.Context, q ...FlowQuery) iter.Seq2[*FlowView, error] {
 	query, err := transport.Single(q)
-	return walk(err, query.Cursor, func(cursor string) (Page[*FlowView], error) {
+	return calls.Walk(err, query.Cursor, func(cursor string) (Page[*FlowView], error) {
 		query.Cursor = cursor
 		return f.Page(ctx, query)
 	})
@@ -184,61 +186,61 @@ func (f Flows) Page(ctx context.Context, q ...FlowQuery) (Page[*FlowView], error
 		return Page[*FlowView]{}, err
 	}
 	request := &wire.ListFlowsRequest{
-		PageFields: pageFields(query.Limit, query.Cursor), Kind: query.Kind, State: string(query.State), Creator: query.Creator,
-		CreatedFrom: wireTime(query.CreatedFrom), CreatedTo: wireTime(query.CreatedTo), Tags: make(map[string]*string, len(query.Tags)),
+		PageFields: calls.PageFields(query.Limit, query.Cursor), Kind: query.Kind, State: string(query.State), Creator: query.Creator,
+		CreatedFrom: calls.Time(query.CreatedFrom), CreatedTo: calls.Time(query.CreatedTo), Tags: make(map[string]*string, len(query.Tags)),
 	}
 	for key, value := range query.Tags {
 		request.Tags[key] = &value
 	}
-	return value(transport.Call(ctx, f.via, wire.ListFlows, request, transport.Options{}))
+	return calls.Value(transport.Call(ctx, f.via, wire.ListFlows, request, transport.Options{}))
 }
 
 // Members iterates over the members by name. Codes: flow_not_found, invalid_argument.
-func (f Flows) Members(ctx context.Context, id ID, q ...MemberQuery) iter.Seq2[FlowMember, error] {
+func (f Flows) Members(ctx context.Context, id ID, q ...MemberQuery) iter.Seq2[api.FlowMember, error] {
 	query, err := transport.Single(q)
-	return walk(err, query.Cursor, func(cursor string) (Page[FlowMember], error) {
+	return calls.Walk(err, query.Cursor, func(cursor string) (Page[api.FlowMember], error) {
 		query.Cursor = cursor
 		return f.MembersPage(ctx, id, query)
 	})
 }
 
 // MembersPage returns one page of them. Codes: flow_not_found, invalid_argument, invalid_cursor.
-func (f Flows) MembersPage(ctx context.Context, id ID, q ...MemberQuery) (Page[FlowMember], error) {
+func (f Flows) MembersPage(ctx context.Context, id ID, q ...MemberQuery) (Page[api.FlowMember], error) {
 	query, path, err := ofFlow(id, q)
 	if err != nil {
-		return Page[FlowMember]{}, err
+		return Page[api.FlowMember]{}, err
 	}
-	request := &wire.ListMembersRequest{ByFlow: path, PageFields: pageFields(query.Limit, query.Cursor), State: query.State}
-	return value(transport.Call(ctx, f.via, wire.ListFlowMembers, request, transport.Options{}))
+	request := &wire.ListMembersRequest{ByFlow: path, PageFields: calls.PageFields(query.Limit, query.Cursor), State: query.State}
+	return calls.Value(transport.Call(ctx, f.via, wire.ListFlowMembers, request, transport.Options{}))
 }
 
 // Edges iterates over the edges of a flow, or of one member. Codes: flow_not_found, execution_not_in_flow.
-func (f Flows) Edges(ctx context.Context, id ID, q ...EdgeQuery) iter.Seq2[EdgeView, error] {
+func (f Flows) Edges(ctx context.Context, id ID, q ...EdgeQuery) iter.Seq2[api.EdgeView, error] {
 	query, err := transport.Single(q)
-	return walk(err, query.Cursor, func(cursor string) (Page[EdgeView], error) {
+	return calls.Walk(err, query.Cursor, func(cursor string) (Page[api.EdgeView], error) {
 		query.Cursor = cursor
 		return f.EdgesPage(ctx, id, query)
 	})
 }
 
 // EdgesPage returns one page of them. Codes: flow_not_found, execution_not_in_flow, invalid_cursor.
-func (f Flows) EdgesPage(ctx context.Context, id ID, q ...EdgeQuery) (Page[EdgeView], error) {
+func (f Flows) EdgesPage(ctx context.Context, id ID, q ...EdgeQuery) (Page[api.EdgeView], error) {
 	query, path, err := ofFlow(id, q)
 	if err != nil {
-		return Page[EdgeView]{}, err
+		return Page[api.EdgeView]{}, err
 	}
-	request := &wire.ListEdgesRequest{ByFlow: path, PageFields: pageFields(query.Limit, query.Cursor), From: query.From, To: query.To}
-	return value(transport.Call(ctx, f.via, wire.ListFlowEdges, request, transport.Options{}))
+	request := &wire.ListEdgesRequest{ByFlow: path, PageFields: calls.PageFields(query.Limit, query.Cursor), From: query.From, To: query.To}
+	return calls.Value(transport.Call(ctx, f.via, wire.ListFlowEdges, request, transport.Options{}))
 }
 
 // Edge returns one edge. Codes: flow_not_found, edge_not_found, invalid_id.
-func (f Flows) Edge(ctx context.Context, id ID, edge string) (*EdgeView, error) {
+func (f Flows) Edge(ctx context.Context, id ID, edge string) (*api.EdgeView, error) {
 	path, err := byFlow(id)
 	if err != nil {
 		return nil, err
 	}
 	if _, ok := base.ParseUUID(edge); !ok { // it would not form a single path segment
-		return nil, newError(base.CodeInvalidID, "%s is not a UUID", base.QuoteID(edge)).At("edge", "name the edge by its id")
+		return nil, calls.Refuse(base.CodeInvalidID, "%s is not a UUID", base.QuoteID(edge)).At("edge", "name the edge by its id")
 	}
 	return transport.Call(ctx, f.via, wire.GetFlowEdge, &wire.GetEdgeRequest{ByFlow: path, Edge: edge}, transport.Options{})
 }
@@ -246,7 +248,7 @@ func (f Flows) Edge(ctx context.Context, id ID, edge string) (*EdgeView, error) 
 // SetJoin sets how many of its inbound edges a member needs, before it has any. Repeating it changes nothing.
 //
 // Codes: flow_not_found, execution_not_in_flow, invalid_join, join_already_fixed, flow_already_terminal.
-func (f Flows) SetJoin(ctx context.Context, id ID, member string, j Join) (*JoinView, error) {
+func (f Flows) SetJoin(ctx context.Context, id ID, member string, j Join) (*api.JoinView, error) {
 	path, err := byFlow(id)
 	if err != nil {
 		return nil, err
@@ -259,7 +261,7 @@ func (f Flows) SetJoin(ctx context.Context, id ID, member string, j Join) (*Join
 
 // Join returns the state of a member's join: its numbers, and the members that have not ended. Codes: flow_not_found,
 // execution_not_in_flow.
-func (f Flows) Join(ctx context.Context, id ID, member string) (*JoinView, error) {
+func (f Flows) Join(ctx context.Context, id ID, member string) (*api.JoinView, error) {
 	path, err := byFlow(id)
 	if err != nil {
 		return nil, err
@@ -272,13 +274,13 @@ func (f Flows) Join(ctx context.Context, id ID, member string) (*JoinView, error
 // not an error.
 //
 // Codes: flow_not_found, invalid_argument for an unknown policy.
-func (f Flows) Cancel(ctx context.Context, id ID, c FlowCancel) (FlowCancelProgress, error) {
+func (f Flows) Cancel(ctx context.Context, id ID, c FlowCancel) (api.FlowCancelProgress, error) {
 	path, err := byFlow(id)
 	if err != nil {
-		return FlowCancelProgress{}, err
+		return api.FlowCancelProgress{}, err
 	}
 	if c.Wait < 0 || c.Wait > longestCancel {
-		return FlowCancelProgress{}, newError(base.CodeInvalidArgument, "a wait of %s", c.Wait).At("wait_ms", "give 0 to 5 minutes")
+		return api.FlowCancelProgress{}, calls.Refuse(base.CodeInvalidArgument, "a wait of %s", c.Wait).At("wait_ms", "give 0 to 5 minutes")
 	}
 	until := f.clock.Now().Add(c.Wait)
 	for key := c.RequestKey; ; key = "" { // the later calls are separate ones: they report the progress (F52)
@@ -301,14 +303,14 @@ const (
 	cancelLook    = time.Second // interval at which a cancel with Progress asks
 )
 
-func (f Flows) cancel(ctx context.Context, path wire.ByFlow, c FlowCancel, how transport.Options) (FlowCancelProgress, error) {
+func (f Flows) cancel(ctx context.Context, path wire.ByFlow, c FlowCancel, how transport.Options) (api.FlowCancelProgress, error) {
 	request := &wire.CancelFlowRequest{ByFlow: path}
 	request.Body.Policy, request.Body.Reason = string(c.Policy), c.Reason
 	if how.Wait > 0 {
-		ms := millis(how.Wait)
+		ms := calls.Millis(how.Wait)
 		request.WaitMS = &ms
 	}
-	return value(transport.Call(ctx, f.via, wire.CancelFlow, request, how))
+	return calls.Value(transport.Call(ctx, f.via, wire.CancelFlow, request, how))
 }
 
 // Delete removes a flow that has ended, with its members, their sub-flows and children, and all their data. They become invisible
@@ -350,7 +352,7 @@ func (f Flows) SetTags(ctx context.Context, id ID, changes map[string]*string, o
 		return nil, err
 	}
 	request := &wire.PatchFlowTagsRequest{ByFlow: path, Body: changes}
-	answer, err := value(transport.Call(ctx, f.via, wire.PatchFlowTags, request, transport.Options{Key: options.RequestKey}))
+	answer, err := calls.Value(transport.Call(ctx, f.via, wire.PatchFlowTags, request, transport.Options{Key: options.RequestKey}))
 	return answer.Tags, err
 }
 
@@ -361,13 +363,13 @@ func (f Flows) ReplaceTags(ctx context.Context, id ID, tags map[string]string, o
 		return nil, err
 	}
 	request := &wire.PutFlowTagsRequest{ByFlow: path, Body: tags}
-	answer, err := value(transport.Call(ctx, f.via, wire.PutFlowTags, request, transport.Options{Key: options.RequestKey}))
+	answer, err := calls.Value(transport.Call(ctx, f.via, wire.PutFlowTags, request, transport.Options{Key: options.RequestKey}))
 	return answer.Tags, err
 }
 
 // byFlow formats the id of a flow for a path; invalid_id.
 func byFlow(id ID) (wire.ByFlow, error) {
-	if _, err := parseID(id); err != nil {
+	if _, err := calls.ParseID(id); err != nil {
 		return wire.ByFlow{}, err
 	}
 	return wire.ByFlow{ID: string(id)}, nil
@@ -393,23 +395,20 @@ type Flow struct {
 	Output   string // name of the node whose result becomes the result of the flow; "": none
 	Unsealed bool   // the flow may be extended: it does not end before Seal
 	Tags     map[string]string
-	Budgets  []BudgetDefinition // created with the flow, covering its members; up to 4
+	Budgets  []api.BudgetDefinition // created with the flow, covering its members; up to 4
 }
 
 // FlowExtension holds the additions to a flow.
 type FlowExtension struct {
 	Revision *int64 // refuse with stale_graph_revision if the graph has another revision; nil: do not compare
 	Defaults Node
-	Nodes    []Node       // at most 5000
-	Members  []Membership // existing executions
-	Edges    []Edge       // between members by name or id; at most 50 000
-	Seal     bool         // seal the flow after this
+	Nodes    []Node           // at most 5000
+	Members  []api.Membership // existing executions
+	Edges    []Edge           // between members by name or id; at most 50 000
+	Seal     bool             // seal the flow after this
 	// RequestKey makes the call repeatable for 24 hours; minted by the client when empty.
 	RequestKey string
 }
-
-// Membership makes an existing execution a member of a flow under a name.
-type Membership = api.Membership
 
 // SealOptions are the options of Seal.
 type SealOptions struct {
@@ -447,12 +446,6 @@ const (
 // FlowView is a flow as readers see it.
 type FlowView = api.FlowView
 
-// MemberCounts are the numbers of members in each public state.
-type MemberCounts = api.MemberCounts
-
-// FlowCancellation says who cancelled a flow and why.
-type FlowCancellation = api.FlowCancellation
-
 // CancelPolicy says which members the cancellation of a flow affects.
 type CancelPolicy = api.CancelPolicy
 
@@ -469,12 +462,9 @@ type FlowCancel struct {
 	Reason string        // at most 1024 bytes
 	Wait   time.Duration // return once nothing remains to be cancelled, or after this long, at most 5 minutes; 0: at once
 	// Progress is called while the call waits, whenever there is progress; may be nil.
-	Progress   func(FlowCancelProgress)
+	Progress   func(api.FlowCancelProgress)
 	RequestKey string // makes the call repeatable for 24 hours; minted by the client when empty
 }
-
-// FlowCancelProgress is the progress of a cancellation. The rest is cancelled even if the caller stops waiting.
-type FlowCancelProgress = api.FlowCancelProgress
 
 // FlowQuery selects flows. All given parts must hold; the zero value selects all.
 type FlowQuery struct {
@@ -499,15 +489,3 @@ type EdgeQuery struct {
 	To   string
 	PageOptions
 }
-
-// FlowGraph is the graph of a flow, or a part of it.
-type FlowGraph = api.FlowGraph
-
-// FlowMember is a member of a flow.
-type FlowMember = api.FlowMember
-
-// JoinView is a join with its current numbers.
-type JoinView = api.JoinView
-
-// EdgeView is an edge with its current state.
-type EdgeView = api.EdgeView

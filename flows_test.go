@@ -10,7 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 // part is work that joins what it got, and fails when it is told to.
@@ -139,7 +142,7 @@ func TestU89_a_dry_run_checks_all_and_writes_nothing(t *testing.T) {
 		for flow, err := range w.Flows().List(ctx) {
 			t.Errorf("%+v %v", flow, err)
 		}
-		if n := must[flowfabric.Count](t)(w.Executions().Count(ctx, flowfabric.Filter{})); n.Total != 0 {
+		if n := must[api.Count](t)(w.Executions().Count(ctx, ops.Filter{})); n.Total != 0 {
 			t.Errorf("%+v", n)
 		}
 	})
@@ -197,17 +200,17 @@ func TestF18_a_join_is_set_before_the_first_edge_and_fixed_by_it(t *testing.T) {
 			part.Node("c", "C", flowfabric.SubmitOptions{Delay: time.Hour}),
 		}})
 		any := flowfabric.Join{Policy: flowfabric.JoinAny, CancelRemaining: true}
-		if set := must[*flowfabric.JoinView](t)(w.Flows().SetJoin(ctx, run.ID, "c", any)); !set.Changed || set.Join != any || set.State != "" {
+		if set := must[*api.JoinView](t)(w.Flows().SetJoin(ctx, run.ID, "c", any)); !set.Changed || set.Join != any || set.State != "" {
 			t.Errorf("%+v", set)
 		}
-		if same := must[*flowfabric.JoinView](t)(w.Flows().SetJoin(ctx, run.ID, "c", any)); same.Changed {
+		if same := must[*api.JoinView](t)(w.Flows().SetJoin(ctx, run.ID, "c", any)); same.Changed {
 			t.Errorf("%+v", same)
 		}
 		refusedWith(t, "invalid_join")(w.Flows().SetJoin(ctx, run.ID, "c", flowfabric.Join{Policy: flowfabric.JoinQuorum}))
 		refusedWith(t, "execution_not_in_flow")(w.Flows().SetJoin(ctx, run.ID, "z", any))
 		must[*flowfabric.FlowRun](t)(w.Flows().Extend(ctx, run.ID, flowfabric.FlowExtension{Edges: []flowfabric.Edge{{From: "a", To: "c"}, {From: "b", To: "c"}}}))
 		refusedWith(t, "join_already_fixed")(w.Flows().SetJoin(ctx, run.ID, "c", flowfabric.Join{}))
-		join := must[*flowfabric.JoinView](t)(w.Flows().Join(ctx, run.ID, "c"))
+		join := must[*api.JoinView](t)(w.Flows().Join(ctx, run.ID, "c"))
 		if join.Join != any || join.N != 2 || join.State != "pending" || len(join.Waiting) != 2 || join.Waiting[0].Name != "a" || join.Waiting[0].ID != run.Members["a"] {
 			t.Errorf("%+v", join)
 		}
@@ -219,12 +222,12 @@ func TestU91_a_flow_is_read_by_graph_members_edges_and_lists(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, w *world) {
 		ctx := inTime(t)
 		run := w.flow(t, diamond())
-		graph := must[*flowfabric.FlowGraph](t)(w.Flows().Graph(ctx, run.ID))
+		graph := must[*api.FlowGraph](t)(w.Flows().Graph(ctx, run.ID))
 		if graph.Flow.ID != run.ID || len(graph.Members) != 4 || len(graph.Edges) != 4 || graph.NextCursor != "" || graph.Members[0].Name != "a" || graph.Members[3].Join.N != 2 || graph.Members[0].Join != nil {
 			t.Errorf("%+v", graph)
 		}
-		half := must[*flowfabric.FlowGraph](t)(w.Flows().GraphPage(ctx, run.ID, flowfabric.PageOptions{Limit: 3}))
-		rest := must[*flowfabric.FlowGraph](t)(w.Flows().GraphPage(ctx, run.ID, flowfabric.PageOptions{Cursor: half.NextCursor}))
+		half := must[*api.FlowGraph](t)(w.Flows().GraphPage(ctx, run.ID, flowfabric.PageOptions{Limit: 3}))
+		rest := must[*api.FlowGraph](t)(w.Flows().GraphPage(ctx, run.ID, flowfabric.PageOptions{Cursor: half.NextCursor}))
 		if len(half.Members) != 3 || len(rest.Members) != 1 || len(half.Edges)+len(rest.Edges) != 4 {
 			t.Errorf("%+v\n%+v", half, rest)
 		}
@@ -240,14 +243,14 @@ func TestU91_a_flow_is_read_by_graph_members_edges_and_lists(t *testing.T) {
 		if !slices.Equal(names, []string{"a", "b", "c", "d"}) {
 			t.Errorf("%q", names)
 		}
-		if none := must[flowfabric.Page[flowfabric.FlowMember]](t)(w.Flows().MembersPage(ctx, run.ID, flowfabric.MemberQuery{State: "failed"})); len(none.Items) != 0 {
+		if none := must[flowfabric.Page[api.FlowMember]](t)(w.Flows().MembersPage(ctx, run.ID, flowfabric.MemberQuery{State: "failed"})); len(none.Items) != 0 {
 			t.Errorf("%+v", none)
 		}
-		into := must[flowfabric.Page[flowfabric.EdgeView]](t)(w.Flows().EdgesPage(ctx, run.ID, flowfabric.EdgeQuery{To: "d"}))
+		into := must[flowfabric.Page[api.EdgeView]](t)(w.Flows().EdgesPage(ctx, run.ID, flowfabric.EdgeQuery{To: "d"}))
 		if len(into.Items) != 2 || into.Items[0].From != "b" || into.Items[0].ToID != run.Members["d"] || into.Items[0].State != "satisfied" || into.Items[0].Outcome != flowfabric.StatusSucceeded || into.Items[0].Pass != "b" {
 			t.Errorf("%+v", into)
 		}
-		if edge := must[*flowfabric.EdgeView](t)(w.Flows().Edge(ctx, run.ID, into.Items[1].ID)); *edge != into.Items[1] {
+		if edge := must[*api.EdgeView](t)(w.Flows().Edge(ctx, run.ID, into.Items[1].ID)); *edge != into.Items[1] {
 			t.Errorf("%+v, not %+v", edge, into.Items[1])
 		}
 		refusedWith(t, "edge_not_found")(w.Flows().Edge(ctx, run.ID, "0198f0a0-0000-7000-8000-000000000017"))
@@ -330,8 +333,8 @@ func TestU93_a_flow_is_cancelled_with_its_members_and_told_how_far(t *testing.T)
 		ctx := inTime(t)
 		run := w.flow(t, diamond())
 		told := 0
-		progress := must[flowfabric.FlowCancelProgress](t)(w.Flows().Cancel(ctx, run.ID, flowfabric.FlowCancel{
-			Reason: "wrong version", Wait: 20 * time.Second, Progress: func(flowfabric.FlowCancelProgress) { told++ },
+		progress := must[api.FlowCancelProgress](t)(w.Flows().Cancel(ctx, run.ID, flowfabric.FlowCancel{
+			Reason: "wrong version", Wait: 20 * time.Second, Progress: func(api.FlowCancelProgress) { told++ },
 		}))
 		if progress.State != flowfabric.FlowCancelled || progress.Policy != flowfabric.CancelAll || progress.Reason != "wrong version" || progress.Cancelled != 4 || progress.Remaining != 0 || progress.AlreadyTerminal {
 			t.Errorf("%+v", progress)
@@ -340,7 +343,7 @@ func TestU93_a_flow_is_cancelled_with_its_members_and_told_how_far(t *testing.T)
 		if shown.Cancelled == nil || shown.Cancelled.By != w.who || shown.Cancelled.Policy != flowfabric.CancelAll || shown.Counts["cancelled"] != 4 {
 			t.Errorf("%+v", shown)
 		}
-		again := must[flowfabric.FlowCancelProgress](t)(w.Flows().Cancel(ctx, run.ID, flowfabric.FlowCancel{Policy: flowfabric.CancelFlowOnly, Reason: "other"}))
+		again := must[api.FlowCancelProgress](t)(w.Flows().Cancel(ctx, run.ID, flowfabric.FlowCancel{Policy: flowfabric.CancelFlowOnly, Reason: "other"}))
 		if again.Reason != "wrong version" || again.Policy != flowfabric.CancelAll || again.Cancelled != 4 {
 			t.Errorf("%+v", again)
 		}
@@ -348,7 +351,7 @@ func TestU93_a_flow_is_cancelled_with_its_members_and_told_how_far(t *testing.T)
 		w.parts(t)
 		done := w.flow(t, diamond())
 		must[*flowfabric.FlowView](t)(w.Flows().Wait(ctx, done.ID))
-		late := must[flowfabric.FlowCancelProgress](t)(w.Flows().Cancel(ctx, done.ID, flowfabric.FlowCancel{Reason: "late"}))
+		late := must[api.FlowCancelProgress](t)(w.Flows().Cancel(ctx, done.ID, flowfabric.FlowCancel{Reason: "late"}))
 		if !late.AlreadyTerminal || late.State != flowfabric.FlowCompleted || late.Remaining != 0 {
 			t.Errorf("%+v", late)
 		}
@@ -371,7 +374,7 @@ func TestU46_a_replay_of_a_member_takes_the_skipped_along(t *testing.T) {
 		if flowfabric.CodeOf(err) != "dependencies_impossible" {
 			t.Errorf("%v", err)
 		}
-		b := must[*flowfabric.Execution](t)(w.Operate().Replay(ctx, run.Members["b"], flowfabric.ReplayOptions{IgnoreDependencies: true, Cascade: flowfabric.CascadeSkipped}))
+		b := must[*flowfabric.Execution](t)(w.Operate().Replay(ctx, run.Members["b"], ops.ReplayOptions{IgnoreDependencies: true, Cascade: ops.CascadeSkipped}))
 		if b.RunIndex != 1 {
 			t.Errorf("%+v", b)
 		}
@@ -382,7 +385,7 @@ func TestU46_a_replay_of_a_member_takes_the_skipped_along(t *testing.T) {
 		if got := w.result(t, run, "c"); got != "C,b=B" {
 			t.Errorf("%q", got)
 		}
-		_, err = w.Operate().Replay(ctx, run.Members["a"], flowfabric.ReplayOptions{Cascade: "most"})
+		_, err = w.Operate().Replay(ctx, run.Members["a"], ops.ReplayOptions{Cascade: "most"})
 		if flowfabric.CodeOf(err) != "invalid_argument" {
 			t.Errorf("%v", err)
 		}
@@ -403,7 +406,7 @@ func TestF46_a_node_may_be_a_flow(t *testing.T) {
 		if got := w.result(t, run, "z"); ended.State != flowfabric.FlowCompleted || got != "Z,inner=Y,x=X,a=A" {
 			t.Errorf("%+v %q", ended, got)
 		}
-		member := must[flowfabric.Page[flowfabric.FlowMember]](t)(w.Flows().MembersPage(ctx, run.ID)).Items[1]
+		member := must[flowfabric.Page[api.FlowMember]](t)(w.Flows().MembersPage(ctx, run.ID)).Items[1]
 		if member.Name != "inner" || !member.SubFlow {
 			t.Errorf("%+v", member)
 		}

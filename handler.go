@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/flowfabric/flowfabric/internal/calls"
+
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/metrics"
 	"github.com/flowfabric/flowfabric/internal/transport"
@@ -74,9 +76,9 @@ func (w *Worker) handle(kind string, cfgs []HandlerConfig, do HandlerFunc) {
 		w.cfg.Logger.Error("flowfabric: handler registered after Run, and ignored", "kind", kind)
 		return
 	case cfg.Concurrency < 0 || cfg.Timeout < 0:
-		w.problems = append(w.problems, newError(base.CodeInvalidArgument, "the bounds of handler %q are negative", kind).At("handlers", "0 means no bound"))
+		w.problems = append(w.problems, calls.Refuse(base.CodeInvalidArgument, "the bounds of handler %q are negative", kind).At("handlers", "0 means no bound"))
 	case w.handlerOf(kind) != nil:
-		w.problems = append(w.problems, newError(base.CodeInvalidArgument, "kind %q has two handlers", kind).At("handlers", "register one"))
+		w.problems = append(w.problems, calls.Refuse(base.CodeInvalidArgument, "kind %q has two handlers", kind).At("handlers", "register one"))
 	}
 	h := &handler{kind: kind, do: do, cfg: cfg}
 	h.meter(w.meter)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/engine"
@@ -88,10 +89,10 @@ func openLogged(t testing.TB, url string, book *logBook, level slog.Level, hooks
 func talk(t testing.TB, c *flowfabric.Client, book *logBook, level slog.Level) (id flowfabric.ID, hidden []string) {
 	t.Helper()
 	ctx := inTime(t)
-	key := must[*flowfabric.NewAPIKey](t)(c.Admin().APIKeys().Create(ctx, flowfabric.APIKeySettings{
+	key := must[*api.NewAPIKey](t)(c.Admin().APIKeys().Create(ctx, api.APIKeySettings{
 		Name: "ci", Roles: []string{"read", "submit", "work", "operate", "admin"}, Namespaces: []string{"default"},
 	}))
-	s := must[*server.Server](t)(server.New(c, server.Config{Logger: book.logger(level)}))
+	s := must[*server.Server](t)(server.New(backend(c), server.Config{Logger: book.logger(level)}))
 	listener := httptest.NewServer(s.Handler())
 	t.Cleanup(func() {
 		s.Drain()

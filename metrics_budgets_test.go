@@ -4,7 +4,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 // budgetCauses are those of U208.
@@ -13,19 +16,19 @@ var budgetCauses = []cause{
 		name: "work that uses its budget",
 		do: func(t *testing.T, w *metered) {
 			h := hand{w.world, t}
-			w.budget(t, flowfabric.Budget{Name: "red", Dimensions: map[string]flowfabric.Limit{"tokens": {Soft: 40, Hard: 100}}})
+			w.budget(t, api.Budget{Name: "red", Dimensions: map[string]api.BudgetLimits{"tokens": {Soft: 40, Hard: 100}}})
 			failing := tokens("blue", 10)
-			failing.OnHard = flowfabric.FailReporter
+			failing.OnHard = api.FailReporter
 			w.budget(t, failing)
 			w.submit(t, 1, flowfabric.SubmitOptions{BudgetIDs: []string{"red"}, Estimate: map[string]int64{"tokens": 80}})
 			task := w.one(t, "default")
 			for _, n := range []int64{30, 20, 60} { // the last is refused
-				h.does(flowfabric.WorkItem{Op: flowfabric.OpUsage, ID: task.ID, Lease: task.Lease, Usage: used(n)})
+				h.does(api.WorkItem{Op: api.OpUsage, ID: task.ID, Lease: task.Lease, Usage: used(n)})
 			}
 			w.submit(t, 1, flowfabric.SubmitOptions{BudgetIDs: []string{"blue"}})
 			doomed := w.one(t, "default")
 			w.turn(2 * time.Second)
-			h.does(flowfabric.WorkItem{Op: flowfabric.OpUsage, ID: doomed.ID, Lease: doomed.Lease, Usage: used(11)})
+			h.does(api.WorkItem{Op: api.OpUsage, ID: doomed.ID, Lease: doomed.Lease, Usage: used(11)})
 		},
 		moves: map[string]float64{
 			`ff_usage_total{dimension="tokens"}`: 50, `ff_usage_total{dimension="wall_ms"}`: 2000,
@@ -41,12 +44,12 @@ var budgetCauses = []cause{
 		do: func(t *testing.T, w *metered) {
 			h := hand{w.world, t}
 			asking := tokens("red", 10)
-			asking.OnHard = flowfabric.SuspendForApproval
+			asking.OnHard = api.SuspendForApproval
 			w.budget(t, asking)
 			id := w.submit(t, 1, flowfabric.SubmitOptions{BudgetIDs: []string{"red"}})[0]
 			task := w.one(t, "default")
-			h.does(flowfabric.WorkItem{Op: flowfabric.OpUsage, ID: id, Lease: task.Lease, Usage: used(11)})
-			must[flowfabric.SignalReceipt](t)(w.Operate().Approve(inTime(t), id, flowfabric.Approve{
+			h.does(api.WorkItem{Op: api.OpUsage, ID: id, Lease: task.Lease, Usage: used(11)})
+			must[api.SignalReceipt](t)(w.Operate().Approve(inTime(t), id, ops.Approve{
 				Name: "budget_approved", Payload: flowfabric.JSON(map[string]any{"raise": map[string]int64{"tokens": 90}}),
 			}))
 		},
@@ -60,11 +63,11 @@ var budgetCauses = []cause{
 		do: func(t *testing.T, w *metered) {
 			h := hand{w.world, t}
 			strict := tokens("red", 10)
-			strict.OnHard = flowfabric.CancelRunning
+			strict.OnHard = api.CancelRunning
 			w.budget(t, strict)
 			w.submit(t, 2, flowfabric.SubmitOptions{BudgetIDs: []string{"red"}})
 			both := w.claim(t, "default", 2)
-			h.does(flowfabric.WorkItem{Op: flowfabric.OpUsage, ID: both[0].ID, Lease: both[0].Lease, Usage: used(11)})
+			h.does(api.WorkItem{Op: api.OpUsage, ID: both[0].ID, Lease: both[0].Lease, Usage: used(11)})
 		},
 		moves: map[string]float64{
 			`ff_budget_breaches_total{action="cancelled",dimension="tokens",limit="hard"}`: 1, `ff_ended_total{lane="default",status="cancelled"}`: 2,
@@ -74,9 +77,9 @@ var budgetCauses = []cause{
 		name: "a budget that begins anew, and a charge that is forgotten",
 		do: func(t *testing.T, w *metered) {
 			hourly := tokens("red", 100)
-			hourly.Reset = flowfabric.BudgetReset{Every: time.Hour}
+			hourly.Reset = api.BudgetReset{Every: time.Hour}
 			w.budget(t, hourly)
-			must[flowfabric.UsageReceipt](t)(w.Budgets().Charge(inTime(t), "red", flowfabric.Charge{Usage: flowfabric.Usage{Amounts: map[string]int64{"tokens": 25}, DedupKey: "k"}}))
+			must[api.UsageReceipt](t)(w.Budgets().Charge(inTime(t), "red", api.Charge{Usage: flowfabric.Usage{Amounts: map[string]int64{"tokens": 25}, DedupKey: "k"}}))
 			before := w.scrape(t)
 			w.turn(time.Hour)
 			w.moved(t, before, map[string]float64{`ff_timers_fired_total{kind="budget"}`: 1, `ff_events_total{kind="budget.reset"}`: 1, `ff_budget_ratio{budget="red",dimension="tokens"}`: -0.25})
@@ -92,12 +95,12 @@ var admissionCauses = []cause{
 		name: "work that finds no room",
 		do: func(t *testing.T, w *metered) {
 			w.budget(t, tokens("red", 10))
-			for id, settings := range map[string]flowfabric.QuotaSettings{"often": {RateLimit: 1, Window: time.Minute}, "wide": {ConcurrencyLimit: 1}} {
-				must[*flowfabric.Quota](t)(w.Quotas().Put(inTime(t), id, settings))
+			for id, settings := range map[string]api.QuotaSettings{"often": {RateLimit: 1, Window: time.Minute}, "wide": {ConcurrencyLimit: 1}} {
+				must[*api.Quota](t)(w.Quotas().Put(inTime(t), id, settings))
 			}
 			w.submit(t, 2, flowfabric.SubmitOptions{Lane: "budget", BudgetIDs: []string{"red"}, Estimate: map[string]int64{"tokens": 6}})
-			w.submit(t, 2, flowfabric.SubmitOptions{Lane: "rate", Quotas: []flowfabric.QuotaUse{{Quota: "often"}}})
-			w.submit(t, 2, flowfabric.SubmitOptions{Lane: "slots", Quotas: []flowfabric.QuotaUse{{Quota: "wide"}}})
+			w.submit(t, 2, flowfabric.SubmitOptions{Lane: "rate", Quotas: []api.QuotaUse{{Quota: "often"}}})
+			w.submit(t, 2, flowfabric.SubmitOptions{Lane: "slots", Quotas: []api.QuotaUse{{Quota: "wide"}}})
 			for _, lane := range []string{"budget", "rate", "slots"} {
 				if got := len(w.claim(t, lane, 2)); got != 1 {
 					t.Fatalf("%d tasks of lane %s, want 1", got, lane)
@@ -113,9 +116,9 @@ var admissionCauses = []cause{
 	{
 		name: "a rate that has room again",
 		do: func(t *testing.T, w *metered) {
-			must[*flowfabric.Quota](t)(w.Quotas().Put(inTime(t), "often", flowfabric.QuotaSettings{RateLimit: 1, Window: time.Minute}))
-			w.submit(t, 2, flowfabric.SubmitOptions{Quotas: []flowfabric.QuotaUse{{Quota: "often"}}})
-			w.do(t, w.claim(t, "default", 2)[0], flowfabric.WorkItem{Op: flowfabric.OpComplete}, "")
+			must[*api.Quota](t)(w.Quotas().Put(inTime(t), "often", api.QuotaSettings{RateLimit: 1, Window: time.Minute}))
+			w.submit(t, 2, flowfabric.SubmitOptions{Quotas: []api.QuotaUse{{Quota: "often"}}})
+			w.do(t, w.claim(t, "default", 2)[0], api.WorkItem{Op: api.OpComplete}, "")
 			before := w.scrape(t)
 			w.turn(time.Minute)
 			w.moved(t, before, map[string]float64{`ff_timers_fired_total{kind="rate"}`: 1})
@@ -126,10 +129,10 @@ var admissionCauses = []cause{
 	{
 		name: "limits that are taken away",
 		do: func(t *testing.T, w *metered) {
-			must[*flowfabric.Quota](t)(w.Quotas().Put(inTime(t), "wide", flowfabric.QuotaSettings{ConcurrencyLimit: 1}))
-			w.submit(t, 2, flowfabric.SubmitOptions{Quotas: []flowfabric.QuotaUse{{Quota: "wide"}}})
+			must[*api.Quota](t)(w.Quotas().Put(inTime(t), "wide", api.QuotaSettings{ConcurrencyLimit: 1}))
+			w.submit(t, 2, flowfabric.SubmitOptions{Quotas: []api.QuotaUse{{Quota: "wide"}}})
 			w.claim(t, "default", 2)
-			if err := w.Quotas().Delete(inTime(t), "wide", flowfabric.DeleteQuotaOptions{Force: true}); err != nil {
+			if err := w.Quotas().Delete(inTime(t), "wide", ops.DeleteQuotaOptions{Force: true}); err != nil {
 				t.Fatal(err)
 			}
 		},
@@ -139,7 +142,7 @@ var admissionCauses = []cause{
 		name: "a grant that nobody uses",
 		do: func(t *testing.T, w *metered) {
 			w.submit(t, 1, flowfabric.SubmitOptions{})
-			grants := must[[]flowfabric.Grant](t)(w.Work().Grant(inTime(t), flowfabric.GrantRequest{
+			grants := must[[]api.Grant](t)(w.Work().Grant(inTime(t), api.GrantRequest{
 				WorkerID: "w", InstanceID: "w-1", Lanes: []string{"default"}, GrantTTL: 5 * time.Second,
 			}))
 			if len(grants) != 1 {

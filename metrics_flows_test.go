@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 // flowCauses are those of U207 that flows have.
@@ -16,8 +17,8 @@ var flowCauses = []cause{{
 			flowfabric.Node{Name: "c", Kind: "job"}.AfterAny("b"),
 		}}
 		must[*flowfabric.FlowRun](t)(w.Flows().Submit(inTime(t), f))
-		w.do(t, w.one(t, "default"), flowfabric.WorkItem{Op: flowfabric.OpComplete}, "")
-		w.do(t, w.one(t, "default"), flowfabric.WorkItem{Op: flowfabric.OpFail, Class: "permanent", Message: "never"}, "")
+		w.do(t, w.one(t, "default"), api.WorkItem{Op: api.OpComplete}, "")
+		w.do(t, w.one(t, "default"), api.WorkItem{Op: api.OpFail, Class: "permanent", Message: "never"}, "")
 	},
 	moves: map[string]float64{
 		`ff_flows_total{state="failed"}`: 1, `ff_joins_total{policy="all_of",result="satisfied"}`: 1, `ff_joins_total{policy="any_of",result="impossible"}`: 1,

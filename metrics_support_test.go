@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
@@ -183,14 +184,14 @@ func (w *metered) submit(t *testing.T, n int, o flowfabric.SubmitOptions) (ids [
 }
 
 // claim takes up to n pieces of work of a lane.
-func (w *metered) claim(t *testing.T, lane string, n int) []*flowfabric.Claimed {
+func (w *metered) claim(t *testing.T, lane string, n int) []*api.Claimed {
 	t.Helper()
-	r := flowfabric.ClaimRequest{WorkerID: "w", InstanceID: "w-1", Lanes: []string{lane}, Max: n, LeaseTTL: time.Minute}
-	return must[flowfabric.ClaimAnswer](t)(w.Work().Claim(inTime(t), r)).Tasks
+	r := api.ClaimRequest{WorkerID: "w", InstanceID: "w-1", Lanes: []string{lane}, Max: n, LeaseTTL: time.Minute}
+	return must[api.ClaimAnswer](t)(w.Work().Claim(inTime(t), r)).Tasks
 }
 
 // one takes a piece of work that must be there.
-func (w *metered) one(t *testing.T, lane string) *flowfabric.Claimed {
+func (w *metered) one(t *testing.T, lane string) *api.Claimed {
 	t.Helper()
 	tasks := w.claim(t, lane, 1)
 	if len(tasks) != 1 {
@@ -200,10 +201,10 @@ func (w *metered) one(t *testing.T, lane string) *flowfabric.Claimed {
 }
 
 // do sends a command under a lease, which must be refused with the code; "": accepted.
-func (w *metered) do(t *testing.T, claimed *flowfabric.Claimed, item flowfabric.WorkItem, code string) {
+func (w *metered) do(t *testing.T, claimed *api.Claimed, item api.WorkItem, code string) {
 	t.Helper()
 	item.ID, item.Lease = claimed.ID, claimed.Lease
-	answers := must[[]flowfabric.WorkAnswer](t)(w.Work().Do(inTime(t), item))
+	answers := must[[]api.WorkAnswer](t)(w.Work().Do(inTime(t), item))
 	if got := flowfabric.CodeOf(answers[0].Err); got != code {
 		t.Fatalf("%s: %v, want %q", item.Op, answers[0].Err, code)
 	}

@@ -12,7 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/metrics"
@@ -144,7 +147,7 @@ var executionCauses = []cause{
 			w.turn(2 * time.Second)
 			claimed := w.one(t, "a")
 			w.turn(5 * time.Second)
-			w.do(t, claimed, flowfabric.WorkItem{Op: flowfabric.OpComplete}, "")
+			w.do(t, claimed, api.WorkItem{Op: api.OpComplete}, "")
 		},
 		moves: map[string]float64{
 			`ff_submitted_total{lane="a",namespace="default"}`: 2, `ff_started_total{attempt_type="initial",lane="a"}`: 1,
@@ -166,8 +169,8 @@ var executionCauses = []cause{
 		do: func(t *testing.T, w *metered) {
 			w.submit(t, 1, flowfabric.SubmitOptions{Policy: &flowfabric.Policy{Retry: &flowfabric.RetryPolicy{MaxRetries: 2}}})
 			now := time.Duration(0)
-			w.do(t, w.one(t, "default"), flowfabric.WorkItem{Op: flowfabric.OpFail, Category: "rate_limited", Message: "later", RetryAfter: &now}, "")
-			w.do(t, w.one(t, "default"), flowfabric.WorkItem{Op: flowfabric.OpFail, Class: "permanent", Message: "never"}, "")
+			w.do(t, w.one(t, "default"), api.WorkItem{Op: api.OpFail, Category: "rate_limited", Message: "later", RetryAfter: &now}, "")
+			w.do(t, w.one(t, "default"), api.WorkItem{Op: api.OpFail, Class: "permanent", Message: "never"}, "")
 		},
 		moves: map[string]float64{
 			`ff_retries_total{category="rate_limited",lane="default"}`: 1, `ff_started_total{attempt_type="retry",lane="default"}`: 1,
@@ -197,7 +200,7 @@ var claimCauses = []cause{
 			w.submit(t, 3, flowfabric.SubmitOptions{})
 			w.claim(t, "default", 2)
 			w.claim(t, "elsewhere", 2)
-			if _, err := w.Work().Claim(inTime(t), flowfabric.ClaimRequest{WorkerID: "w", InstanceID: "w-1"}); flowfabric.CodeOf(err) != "invalid_argument" {
+			if _, err := w.Work().Claim(inTime(t), api.ClaimRequest{WorkerID: "w", InstanceID: "w-1"}); flowfabric.CodeOf(err) != "invalid_argument" {
 				t.Fatal(err)
 			}
 		},
@@ -211,7 +214,7 @@ var claimCauses = []cause{
 		do: func(t *testing.T, w *metered) {
 			before := w.scrape(t)
 			for _, lane := range []string{"a", "b"} {
-				r := flowfabric.ClaimRequest{WorkerID: "w", InstanceID: "w-" + lane, Lanes: []string{lane}, Wait: time.Minute}
+				r := api.ClaimRequest{WorkerID: "w", InstanceID: "w-" + lane, Lanes: []string{lane}, Wait: time.Minute}
 				w.beside(t, func(ctx context.Context) { _, _ = w.Work().Claim(ctx, r) })
 			}
 			w.moved(t, before, map[string]float64{`ff_claim_waiters`: 2})
@@ -222,7 +225,7 @@ var claimCauses = []cause{
 	{
 		name: "a lane at its cap",
 		do: func(t *testing.T, w *metered) {
-			must[*flowfabric.Lane](t)(w.Lanes().Put(inTime(t), "narrow", flowfabric.LaneSettings{MaxConcurrent: 1}))
+			must[*api.Lane](t)(w.Lanes().Put(inTime(t), "narrow", api.LaneSettings{MaxConcurrent: 1}))
 			w.moved(t, map[string]float64{}, map[string]float64{`ff_followups_pending{kind="count_lane"}`: 0, `ff_followup_seconds_count{kind="count_lane"}`: 1})
 			w.submit(t, 2, flowfabric.SubmitOptions{Lane: "narrow"})
 			if got := len(w.claim(t, "narrow", 2)); got != 1 {
@@ -241,12 +244,12 @@ var leaseCauses = []cause{
 			w.submit(t, 1, flowfabric.SubmitOptions{})
 			before := w.scrape(t)
 			lost := w.one(t, "default")
-			w.do(t, lost, flowfabric.WorkItem{Op: flowfabric.OpRenew}, "")
+			w.do(t, lost, api.WorkItem{Op: api.OpRenew}, "")
 			w.turn(10 * time.Minute)
 			w.moved(t, before, map[string]float64{`ff_leases_lapsed_total{lane="default"}`: 1})
 			w.claim(t, "default", 1)
-			w.do(t, lost, flowfabric.WorkItem{Op: flowfabric.OpRenew}, "stale_lease")
-			w.do(t, lost, flowfabric.WorkItem{Op: flowfabric.OpComplete}, "stale_lease")
+			w.do(t, lost, api.WorkItem{Op: api.OpRenew}, "stale_lease")
+			w.do(t, lost, api.WorkItem{Op: api.OpComplete}, "stale_lease")
 		},
 		moves: map[string]float64{
 			`ff_lease_renewals_total{outcome="done"}`: 1, `ff_lease_renewals_total{outcome="refused"}`: 1, `ff_leases_lapsed_total{lane="default"}`: 1,
@@ -259,7 +262,7 @@ var leaseCauses = []cause{
 		do: func(t *testing.T, w *metered) {
 			id := w.submit(t, 1, flowfabric.SubmitOptions{})[0]
 			w.claim(t, "default", 1)
-			must[flowfabric.Revocation](t)(w.Operate().Revoke(inTime(t), id))
+			must[api.Revocation](t)(w.Operate().Revoke(inTime(t), id))
 		},
 		moves: map[string]float64{`ff_leases_revoked_total`: 1, `ff_audit_rows_total{action="revoke"}`: 1, `ff_leases_lapsed_total{lane="default"}`: 0},
 	},
@@ -271,9 +274,9 @@ var followupCauses = []cause{
 		name: "a bulk job",
 		do: func(t *testing.T, w *metered) {
 			ids := w.submit(t, 3, flowfabric.SubmitOptions{})
-			w.do(t, w.one(t, "default"), flowfabric.WorkItem{Op: flowfabric.OpComplete}, "")
-			job := must[*flowfabric.BulkJob](t)(w.Operate().Bulk(inTime(t), flowfabric.BulkRequest{Action: flowfabric.BulkCancel, IDs: ids}))
-			must[*flowfabric.BulkJob](t)(w.Operate().WaitBulk(inTime(t), job.ID))
+			w.do(t, w.one(t, "default"), api.WorkItem{Op: api.OpComplete}, "")
+			job := must[*api.BulkJob](t)(w.Operate().Bulk(inTime(t), ops.BulkRequest{Action: api.BulkCancel, IDs: ids}))
+			must[*api.BulkJob](t)(w.Operate().WaitBulk(inTime(t), job.ID))
 		},
 		moves: map[string]float64{
 			`ff_bulk_items_total{action="cancel",outcome="done"}`: 2, `ff_bulk_items_total{action="cancel",outcome="refused"}`: 1,
@@ -284,7 +287,7 @@ var followupCauses = []cause{
 		name: "a bulk job that takes its time",
 		do: func(t *testing.T, w *metered) {
 			ids := w.submit(t, 50, flowfabric.SubmitOptions{})
-			must[*flowfabric.BulkJob](t)(w.Operate().Bulk(inTime(t), flowfabric.BulkRequest{Action: flowfabric.BulkCancel, IDs: ids, RatePerSecond: 1}))
+			must[*api.BulkJob](t)(w.Operate().Bulk(inTime(t), ops.BulkRequest{Action: api.BulkCancel, IDs: ids, RatePerSecond: 1}))
 		},
 		moves: map[string]float64{`ff_followups_pending{kind="bulk"}`: 1},
 	},
@@ -311,16 +314,16 @@ var fleetCauses = []cause{
 		name: "workers and what they hold",
 		do: func(t *testing.T, w *metered) {
 			for _, id := range []string{"w-1", "w-2", "w-3"} {
-				must[flowfabric.Registered](t)(w.Work().Register(inTime(t), flowfabric.Registration{
+				must[api.Registered](t)(w.Work().Register(inTime(t), api.Registration{
 					WorkerID: "w", InstanceID: id, Lanes: []string{"default"}, MaxConcurrent: 5, LivenessTTL: time.Hour,
 				}))
 			}
 			w.submit(t, 1, flowfabric.SubmitOptions{})
 			w.claim(t, "default", 1)
-			if err := w.Workers().Drain(inTime(t), flowfabric.WorkerTarget{InstanceID: "w-2"}); err != nil {
+			if err := w.Workers().Drain(inTime(t), ops.WorkerTarget{InstanceID: "w-2"}); err != nil {
 				t.Fatal(err)
 			}
-			if err := w.Workers().MarkDead(inTime(t), "w-3", flowfabric.DeadOptions{Reason: "gone"}); err != nil {
+			if err := w.Workers().MarkDead(inTime(t), "w-3", ops.DeadOptions{Reason: "gone"}); err != nil {
 				t.Fatal(err)
 			}
 		},
@@ -469,9 +472,9 @@ func TestU213_hints_of_another_process_are_counted(t *testing.T) {
 	url := stores["postgres"](t)
 	here := &metered{world: openWorld(t, url, engine.Hooks{}), clock: clock.NewManual(time.Time{}), gate: &gate{}}
 	there := openWorld(t, url, engine.Hooks{})
-	waiting := make(chan flowfabric.ClaimAnswer, 1)
+	waiting := make(chan api.ClaimAnswer, 1)
 	here.beside(t, func(ctx context.Context) {
-		answer, _ := here.Work().Claim(ctx, flowfabric.ClaimRequest{WorkerID: "w", InstanceID: "w-1", Lanes: []string{"default"}, Wait: time.Minute})
+		answer, _ := here.Work().Claim(ctx, api.ClaimRequest{WorkerID: "w", InstanceID: "w-1", Lanes: []string{"default"}, Wait: time.Minute})
 		waiting <- answer
 	})
 	awaitClaims(t, here.world, 1)

@@ -5,7 +5,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 // waitCauses are those of U206.
@@ -16,18 +19,18 @@ var waitCauses = []cause{
 			h := hand{w.world, t}
 			id := w.submit(t, 1, flowfabric.SubmitOptions{})[0]
 			task := w.one(t, "default")
-			early := h.does(flowfabric.WorkItem{Op: flowfabric.OpWaitpoint, ID: id, Lease: task.Lease, Waitpoint: &flowfabric.NewWaitpoint{Key: "early"}}).Waitpoints[0]
+			early := h.does(api.WorkItem{Op: api.OpWaitpoint, ID: id, Lease: task.Lease, Waitpoint: &api.NewWaitpoint{Key: "early"}}).Waitpoints[0]
 			w.signals(t, &early, "x", flowfabric.Payload{})
 			until := flowfabric.CountOf(2, flowfabric.DistinctSources, "at")
 			until.Name = "go"
-			at := h.does(flowfabric.WorkItem{Op: flowfabric.OpSuspend, ID: id, Lease: task.Lease, Suspension: &flowfabric.Suspension{
-				Waitpoints: []flowfabric.Binding{flowfabric.Fresh("at")}, Until: until, ReasonCode: flowfabric.WaitingForCallback,
+			at := h.does(api.WorkItem{Op: api.OpSuspend, ID: id, Lease: task.Lease, Suspension: &flowfabric.Suspension{
+				Waitpoints: []flowfabric.Binding{flowfabric.NewWaitpoint("at")}, Until: until, ReasonCode: flowfabric.WaitingForCallback,
 			}}).Waitpoints[0]
 			for _, s := range []flowfabric.Signal{
 				{Name: "other"}, {Name: "go", SourceIdentity: "a"}, {Name: "go", SourceIdentity: "a"}, {Name: "go", SourceIdentity: "b", IdempotencyKey: "k"}, {Name: "go", IdempotencyKey: "k"},
 			} {
 				s.WaitpointID, s.Token = at.ID, at.Token
-				must[flowfabric.SignalReceipt](t)(w.Signal(inTime(t), s))
+				must[api.SignalReceipt](t)(w.Signal(inTime(t), s))
 			}
 			for _, wrong := range []flowfabric.Signal{
 				{WaitpointID: at.ID, Token: flowfabric.TokenOf("no token")},
@@ -57,14 +60,14 @@ var waitCauses = []cause{
 		do: func(t *testing.T, w *metered) {
 			h := hand{w.world, t}
 			id := w.submit(t, 1, flowfabric.SubmitOptions{})[0]
-			at := h.does(flowfabric.WorkItem{Op: flowfabric.OpSuspend, ID: id, Lease: w.one(t, "default").Lease, Suspension: &flowfabric.Suspension{
-				Waitpoints: []flowfabric.Binding{flowfabric.Fresh("at")}, Until: flowfabric.CountOf(5, flowfabric.DistinctSources, "at"), ReasonCode: flowfabric.WaitingForApproval,
+			at := h.does(api.WorkItem{Op: api.OpSuspend, ID: id, Lease: w.one(t, "default").Lease, Suspension: &flowfabric.Suspension{
+				Waitpoints: []flowfabric.Binding{flowfabric.NewWaitpoint("at")}, Until: flowfabric.CountOf(5, flowfabric.DistinctSources, "at"), ReasonCode: flowfabric.WaitingForApproval,
 			}}).Waitpoints[0]
 			for range 2 { // a second time it is a repeat
-				must[flowfabric.SignalReceipt](t)(w.Operate().Approve(inTime(t), id, flowfabric.Approve{Name: "rejected"}))
+				must[api.SignalReceipt](t)(w.Operate().Approve(inTime(t), id, ops.Approve{Name: "rejected"}))
 			}
-			link := must[flowfabric.ApprovalLink](t)(w.Waitpoints().NewLink(inTime(t), at.ID, flowfabric.LinkOptions{Approver: "ann"}))
-			must[flowfabric.LinkOutcome](t)(w.Waitpoints().Decide(inTime(t), link.ID, tokenOf(link.URL), flowfabric.LinkDecision{Decision: "approve"}))
+			link := must[flowfabric.ApprovalLink](t)(w.Waitpoints().NewLink(inTime(t), at.ID, ops.LinkOptions{Approver: "ann"}))
+			must[api.LinkOutcome](t)(w.Waitpoints().Decide(inTime(t), link.ID, tokenOf(link.URL), api.LinkDecision{Decision: "approve"}))
 			must[*flowfabric.Execution](t)(w.Operate().Resume(inTime(t), id))
 		},
 		moves: map[string]float64{

@@ -8,7 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 // failedFlow is a flow that has failed: a failed, so that b was skipped, and c after it; d succeeded.
@@ -45,17 +48,17 @@ func TestU57_a_bulk_replay_does_with_each_argument_what_a_replay_does(t *testing
 		type pair struct{ single, many map[string]flowfabric.ID }
 		cases := []struct {
 			name, member, code string
-			how                flowfabric.ReplayOptions
+			how                ops.ReplayOptions
 			pair
 		}{
 			{name: "nothing", member: "a"},
-			{name: "cascade", member: "a", how: flowfabric.ReplayOptions{Cascade: flowfabric.CascadeSkipped}},
-			{name: "cascade to all", member: "a", how: flowfabric.ReplayOptions{Cascade: flowfabric.CascadeAll}},
-			{name: "deadline", member: "a", how: flowfabric.ReplayOptions{Deadline: deadline}},
-			{name: "deadline of one that waits for nothing", member: "d", how: flowfabric.ReplayOptions{Deadline: deadline}},
+			{name: "cascade", member: "a", how: ops.ReplayOptions{Cascade: ops.CascadeSkipped}},
+			{name: "cascade to all", member: "a", how: ops.ReplayOptions{Cascade: ops.CascadeAll}},
+			{name: "deadline", member: "a", how: ops.ReplayOptions{Deadline: deadline}},
+			{name: "deadline of one that waits for nothing", member: "d", how: ops.ReplayOptions{Deadline: deadline}},
 			{name: "impossible", member: "b", code: "dependencies_impossible"},
-			{name: "ignore dependencies", member: "b", how: flowfabric.ReplayOptions{IgnoreDependencies: true}},
-			{name: "keep steps", member: "a", how: flowfabric.ReplayOptions{KeepSteps: true, Cascade: flowfabric.CascadeSkipped, Deadline: deadline}},
+			{name: "ignore dependencies", member: "b", how: ops.ReplayOptions{IgnoreDependencies: true}},
+			{name: "keep steps", member: "a", how: ops.ReplayOptions{KeepSteps: true, Cascade: ops.CascadeSkipped, Deadline: deadline}},
 		}
 		for i := range cases {
 			cases[i].pair = pair{w.failedFlow(t), w.failedFlow(t)}
@@ -66,11 +69,11 @@ func TestU57_a_bulk_replay_does_with_each_argument_what_a_replay_does(t *testing
 			if flowfabric.CodeOf(err) != c.code {
 				t.Errorf("%s: %v", c.name, err)
 			}
-			job := must[*flowfabric.BulkJob](t)(w.Operate().Bulk(ctx, flowfabric.BulkRequest{
-				Action: flowfabric.BulkReplay, IDs: []flowfabric.ID{c.many[c.member]}, Deadline: c.how.Deadline, KeepSteps: c.how.KeepSteps,
+			job := must[*api.BulkJob](t)(w.Operate().Bulk(ctx, ops.BulkRequest{
+				Action: api.BulkReplay, IDs: []flowfabric.ID{c.many[c.member]}, Deadline: c.how.Deadline, KeepSteps: c.how.KeepSteps,
 				Cascade: c.how.Cascade, IgnoreDependencies: c.how.IgnoreDependencies,
 			}))
-			job = must[*flowfabric.BulkJob](t)(w.Operate().WaitBulk(ctx, job.ID))
+			job = must[*api.BulkJob](t)(w.Operate().WaitBulk(ctx, job.ID))
 			if refused := job.Refused[c.code]; (c.code == "") != (job.Done == 1) || (c.code != "") != (refused == 1) {
 				t.Errorf("%s: %+v", c.name, job)
 			}
@@ -87,20 +90,20 @@ func TestU57_a_bulk_replay_of_executions_outside_flows_takes_a_deadline_and_refu
 		ctx := inTime(t)
 		id := must[flowfabric.SubmitResult](t)(w.Submit(ctx, echo.Submission(flowfabric.Text("x")))).ID
 		must[*flowfabric.Execution](t)(w.Cancel(ctx, id, "not now"))
-		bulk := func(change func(*flowfabric.BulkRequest)) (*flowfabric.BulkJob, error) {
-			r := flowfabric.BulkRequest{Action: flowfabric.BulkReplay, IDs: []flowfabric.ID{id}}
+		bulk := func(change func(*ops.BulkRequest)) (*api.BulkJob, error) {
+			r := ops.BulkRequest{Action: api.BulkReplay, IDs: []flowfabric.ID{id}}
 			change(&r)
 			return w.Operate().Bulk(ctx, r)
 		}
-		if _, err := bulk(func(r *flowfabric.BulkRequest) { r.Deadline = time.Now().Add(-time.Hour) }); flowfabric.CodeOf(err) != "invalid_argument" {
+		if _, err := bulk(func(r *ops.BulkRequest) { r.Deadline = time.Now().Add(-time.Hour) }); flowfabric.CodeOf(err) != "invalid_argument" {
 			t.Errorf("a deadline that has passed: %v", err)
 		}
-		if _, err := bulk(func(r *flowfabric.BulkRequest) { r.Cascade = "some" }); flowfabric.CodeOf(err) != "invalid_argument" {
+		if _, err := bulk(func(r *ops.BulkRequest) { r.Cascade = "some" }); flowfabric.CodeOf(err) != "invalid_argument" {
 			t.Errorf("an unknown cascade: %v", err)
 		}
 		deadline := time.Now().Add(time.Hour).Truncate(time.Second)
-		job := must[*flowfabric.BulkJob](t)(bulk(func(r *flowfabric.BulkRequest) { r.Deadline = deadline }))
-		must[*flowfabric.BulkJob](t)(w.Operate().WaitBulk(ctx, job.ID))
+		job := must[*api.BulkJob](t)(bulk(func(r *ops.BulkRequest) { r.Deadline = deadline }))
+		must[*api.BulkJob](t)(w.Operate().WaitBulk(ctx, job.ID))
 		if x := must[*flowfabric.Execution](t)(w.Get(ctx, id)); x.Status != flowfabric.StatusReady || !x.DeadlineAt.Equal(deadline) {
 			t.Errorf("%s until %s, want ready until %s", x.Status, x.DeadlineAt, deadline)
 		}
@@ -120,10 +123,10 @@ func TestU57_a_bulk_signal_refuses_executions_of_another_lane_as_an_approval_doe
 			lane string
 			done int
 		}{{"elsewhere", 0}, {"default", 1}} {
-			job := must[*flowfabric.BulkJob](t)(w.Operate().Bulk(ctx, flowfabric.BulkRequest{
-				Action: flowfabric.BulkSignal, IDs: []flowfabric.ID{run.ID()}, Signal: &flowfabric.Approve{Lane: c.lane, Payload: flowfabric.Text("yes")},
+			job := must[*api.BulkJob](t)(w.Operate().Bulk(ctx, ops.BulkRequest{
+				Action: api.BulkSignal, IDs: []flowfabric.ID{run.ID()}, Signal: &ops.Approve{Lane: c.lane, Payload: flowfabric.Text("yes")},
 			}))
-			job = must[*flowfabric.BulkJob](t)(w.Operate().WaitBulk(ctx, job.ID))
+			job = must[*api.BulkJob](t)(w.Operate().WaitBulk(ctx, job.ID))
 			if job.Done != c.done || job.Refused["lane_mismatch"] != 1-c.done {
 				t.Errorf("%s: %+v", c.lane, job)
 			}
@@ -135,13 +138,13 @@ func TestU57_a_bulk_job_refuses_arguments_of_other_actions(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, w *world) {
 		ctx := inTime(t)
-		for field, r := range map[string]flowfabric.BulkRequest{
-			"args.priority":    {Action: flowfabric.BulkCancel, Priority: 5},
-			"args.tags":        {Action: flowfabric.BulkHold, Tags: map[string]*string{"a": nil}},
-			"args.until":       {Action: flowfabric.BulkDelete, Until: time.Now().Add(time.Hour)},
-			"args.delay_ms":    {Action: flowfabric.BulkReplay, KeepSteps: true, Delay: time.Hour},
-			"args.name":        {Action: flowfabric.BulkResume, Signal: &flowfabric.Approve{}},
-			"args.deadline_at": {Action: flowfabric.BulkSignal, Signal: &flowfabric.Approve{}, Deadline: time.Now().Add(time.Hour)},
+		for field, r := range map[string]ops.BulkRequest{
+			"args.priority":    {Action: api.BulkCancel, Priority: 5},
+			"args.tags":        {Action: api.BulkHold, Tags: map[string]*string{"a": nil}},
+			"args.until":       {Action: api.BulkDelete, Until: time.Now().Add(time.Hour)},
+			"args.delay_ms":    {Action: api.BulkReplay, KeepSteps: true, Delay: time.Hour},
+			"args.name":        {Action: api.BulkResume, Signal: &ops.Approve{}},
+			"args.deadline_at": {Action: api.BulkSignal, Signal: &ops.Approve{}, Deadline: time.Now().Add(time.Hour)},
 		} {
 			r.All = true
 			for _, r.DryRun = range []bool{true, false} {

@@ -9,7 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 func TestU132_operators_replay_hold_revoke_retain_and_delete(t *testing.T) {
@@ -23,7 +26,7 @@ func TestU132_operators_replay_hold_revoke_retain_and_delete(t *testing.T) {
 		if x.Priority != 9000 {
 			t.Errorf("priority %d, want 9000", x.Priority)
 		}
-		x = must[*flowfabric.Execution](t)(op.Hold(ctx, id, flowfabric.Action{Reason: "look first"}))
+		x = must[*flowfabric.Execution](t)(op.Hold(ctx, id, ops.Action{Reason: "look first"}))
 		if x.Status != flowfabric.StatusBlocked || x.Held == nil || x.Held.By != w.who || x.Held.Reason != "look first" {
 			t.Errorf("held: %s %+v", x.Status, x.Held)
 		}
@@ -31,19 +34,19 @@ func TestU132_operators_replay_hold_revoke_retain_and_delete(t *testing.T) {
 			t.Errorf("released: %s %+v", x.Status, x.Held)
 		}
 
-		claimed := must[*flowfabric.Claimed](t)(op.Claim(ctx, id))
+		claimed := must[*api.Claimed](t)(op.Claim(ctx, id))
 		if claimed.Lease.WorkerID != "operator" || claimed.How != "fresh" || string(claimed.Input.Data) != "x" {
 			t.Errorf("claimed: %+v", claimed)
 		}
-		_, err := op.Revoke(ctx, id, flowfabric.RevokeOptions{Action: flowfabric.Action{Expect: flowfabric.Expect{LeaseEpoch: 7}}})
+		_, err := op.Revoke(ctx, id, ops.RevokeOptions{Action: ops.Action{Expect: ops.Expect{LeaseEpoch: 7}}})
 		if flowfabric.CodeOf(err) != "precondition_failed" {
 			t.Errorf("Revoke of another epoch = %v, want precondition_failed", err)
 		}
-		revoked := must[flowfabric.Revocation](t)(op.Revoke(ctx, id))
+		revoked := must[api.Revocation](t)(op.Revoke(ctx, id))
 		if revoked.Outcome != "revoked" || revoked.Epoch != 1 || revoked.LeaseID != claimed.Lease.ID {
 			t.Errorf("revoked: %+v", revoked)
 		}
-		if again := must[flowfabric.Revocation](t)(op.Revoke(ctx, id)); again.Outcome != "already_satisfied" || again.Cause != "already_revoked" {
+		if again := must[api.Revocation](t)(op.Revoke(ctx, id)); again.Outcome != "already_satisfied" || again.Cause != "already_revoked" {
 			t.Errorf("revoked again: %+v", again)
 		}
 
@@ -55,17 +58,17 @@ func TestU132_operators_replay_hold_revoke_retain_and_delete(t *testing.T) {
 		if x.Cancellation == nil || x.Cancellation.Source != "operator" || x.Cancellation.Reason != "enough" {
 			t.Errorf("cancelled: %+v", x.Cancellation)
 		}
-		if _, err := op.Retain(ctx, id, flowfabric.RetainOptions{}); flowfabric.CodeOf(err) != "invalid_argument" {
+		if _, err := op.Retain(ctx, id, ops.RetainOptions{}); flowfabric.CodeOf(err) != "invalid_argument" {
 			t.Errorf("Retain without a reason = %v", err)
 		}
-		x = must[*flowfabric.Execution](t)(op.Retain(ctx, id, flowfabric.RetainOptions{Action: flowfabric.Action{Reason: "audit"}}))
+		x = must[*flowfabric.Execution](t)(op.Retain(ctx, id, ops.RetainOptions{Action: ops.Action{Reason: "audit"}}))
 		if x.Retained == nil || x.Retained.Reason != "audit" {
 			t.Errorf("retained: %+v", x.Retained)
 		}
 		if err := op.Delete(ctx, id); flowfabric.CodeOf(err) != "retained" {
 			t.Errorf("Delete of what is retained = %v", err)
 		}
-		must[*flowfabric.Execution](t)(op.EndRetain(ctx, id))
+		must[*flowfabric.Execution](t)(op.Unretain(ctx, id))
 		if err := op.Delete(ctx, id); err != nil {
 			t.Errorf("Delete = %v", err)
 		}
@@ -104,13 +107,13 @@ func TestU132_bulk_counts_first_and_acts_on_what_matches(t *testing.T) {
 			must[flowfabric.SubmitResult](t)(w.Submit(ctx, echo.Submission(flowfabric.Text("x"), flowfabric.SubmitOptions{Lane: "bulk"})))
 		}
 		other := must[flowfabric.SubmitResult](t)(w.Submit(ctx, echo.Submission(flowfabric.Text("x"))))
-		request := flowfabric.BulkRequest{Action: flowfabric.BulkCancel, Filter: flowfabric.Filter{Lane: []string{"bulk"}}, DryRun: true, Reason: "clean up"}
-		dry := must[*flowfabric.BulkJob](t)(w.Operate().Bulk(ctx, request))
+		request := ops.BulkRequest{Action: api.BulkCancel, Filter: ops.Filter{Lane: []string{"bulk"}}, DryRun: true, Reason: "clean up"}
+		dry := must[*api.BulkJob](t)(w.Operate().Bulk(ctx, request))
 		if dry.Matched != 7 || len(dry.Sample) != 7 || !dry.DryRun {
 			t.Errorf("dry run: %+v", dry)
 		}
 		request.DryRun = false
-		if _, err := w.Operate().Bulk(ctx, flowfabric.BulkRequest{Action: flowfabric.BulkCancel}); !isInvalid(err) {
+		if _, err := w.Operate().Bulk(ctx, ops.BulkRequest{Action: api.BulkCancel}); !isInvalid(err) {
 			t.Errorf("a job without a selection = %v", err)
 		}
 		few := 3
@@ -119,7 +122,7 @@ func TestU132_bulk_counts_first_and_acts_on_what_matches(t *testing.T) {
 			t.Errorf("more than allowed = %v", err)
 		}
 		request.MaxAffected = nil
-		job := must[*flowfabric.BulkJob](t)(w.Operate().Bulk(ctx, request))
+		job := must[*api.BulkJob](t)(w.Operate().Bulk(ctx, request))
 		job = awaitJob(t, w, job)
 		if job.Done != 7 || job.Failed != 0 {
 			t.Errorf("the job did %d, failed %d, refused %v", job.Done, job.Failed, job.Refused)
@@ -146,16 +149,16 @@ func TestU132_bulk_counts_first_and_acts_on_what_matches(t *testing.T) {
 func isInvalid(err error) bool { return strings.HasPrefix(flowfabric.CodeOf(err), "invalid_") }
 
 // awaitJob waits for the event that says that a job has ended.
-func awaitJob(t *testing.T, w *world, job *flowfabric.BulkJob) *flowfabric.BulkJob {
+func awaitJob(t *testing.T, w *world, job *api.BulkJob) *api.BulkJob {
 	t.Helper()
 	ctx := inTime(t)
-	for _, err := range w.Events().Follow(ctx, flowfabric.ReadOptions{
-		After: flowfabric.FromStart, EventFilter: flowfabric.EventFilter{Kinds: []string{"bulk.finished"}},
+	for _, err := range w.Events().Follow(ctx, ops.ReadOptions{
+		After: api.FromStart, EventFilter: ops.EventFilter{Kinds: []string{"bulk.finished"}},
 	}) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if seen := must[*flowfabric.BulkJob](t)(w.Operate().BulkStatus(ctx, job.ID)); seen.State == "done" {
+		if seen := must[*api.BulkJob](t)(w.Operate().BulkStatus(ctx, job.ID)); seen.State == "done" {
 			return seen
 		}
 	}
@@ -171,29 +174,29 @@ func TestU132_lanes_open_and_close(t *testing.T) {
 		if _, err := lanes.Get(ctx, "none"); flowfabric.CodeOf(err) != "lane_not_found" {
 			t.Errorf("Get of no lane = %v", err)
 		}
-		settings := flowfabric.LaneSettings{
+		settings := api.LaneSettings{
 			MaxConcurrent: 3, Ageing: time.Second, Fairness: "key", FairnessWeights: map[string]int{"a": 2},
 			Retention: flowfabric.Retention{Failed: time.Hour, Succeeded: flowfabric.KeepForever, Skipped: -1},
 		}
-		lane := must[*flowfabric.Lane](t)(lanes.Put(ctx, "slow", settings))
-		if s := lane.LaneSettings; s.State != flowfabric.LaneActive || s.MaxConcurrent != 3 || s.Ageing != time.Second || s.Fairness != "key" ||
+		lane := must[*api.Lane](t)(lanes.Put(ctx, "slow", settings))
+		if s := lane.LaneSettings; s.State != api.LaneActive || s.MaxConcurrent != 3 || s.Ageing != time.Second || s.Fairness != "key" ||
 			s.FairnessWeights["a"] != 2 || s.Retention != settings.Retention.Normalized() || s.Retention.Skipped != flowfabric.KeepForever {
 			t.Errorf("settings %+v", lane.LaneSettings)
 		}
 		in := flowfabric.SubmitOptions{Lane: "slow"}
 		must[flowfabric.SubmitResult](t)(w.Submit(ctx, echo.Submission(flowfabric.Text("x"), in)))
-		for state, change := range map[flowfabric.LaneState]func(context.Context, string, ...flowfabric.LaneAction) (*flowfabric.Lane, error){
-			flowfabric.LanePaused: lanes.Pause, flowfabric.LaneDraining: lanes.Drain, flowfabric.LaneDisabled: lanes.Disable,
+		for state, change := range map[api.LaneState]func(context.Context, string, ...ops.LaneAction) (*api.Lane, error){
+			api.LanePaused: lanes.Pause, api.LaneDraining: lanes.Drain, api.LaneDisabled: lanes.Disable,
 		} {
-			if lane := must[*flowfabric.Lane](t)(change(ctx, "slow", flowfabric.LaneAction{Reason: "test"})); lane.State != state || lane.MaxConcurrent != 3 {
+			if lane := must[*api.Lane](t)(change(ctx, "slow", ops.LaneAction{Reason: "test"})); lane.State != state || lane.MaxConcurrent != 3 {
 				t.Errorf("%s: %+v", state, lane.LaneSettings)
 			}
 			_, err := w.Submit(ctx, echo.Submission(flowfabric.Text("x"), in))
-			if accepted := state == flowfabric.LanePaused; accepted != (err == nil) || err != nil && flowfabric.CodeOf(err) != "lane_not_accepting" {
+			if accepted := state == api.LanePaused; accepted != (err == nil) || err != nil && flowfabric.CodeOf(err) != "lane_not_accepting" {
 				t.Errorf("submit to a %s lane = %v", state, err)
 			}
 		}
-		if lane := must[*flowfabric.Lane](t)(lanes.Resume(ctx, "slow")); lane.State != flowfabric.LaneActive {
+		if lane := must[*api.Lane](t)(lanes.Resume(ctx, "slow")); lane.State != api.LaneActive {
 			t.Errorf("resumed: %s", lane.State)
 		}
 		var names []string
@@ -214,19 +217,19 @@ func TestU77_the_commands_of_an_execution_are_done_in_order_however_its_id_is_sp
 	onEveryStore(t, func(t *testing.T, w *world) {
 		ctx := inTime(t)
 		must[flowfabric.SubmitResult](t)(w.Submit(ctx, echo.Submission(flowfabric.Text("x"))))
-		claim := flowfabric.ClaimRequest{WorkerID: "hand", InstanceID: "hand-1", Lanes: []string{"default"}, Wait: patience}
-		task := must[flowfabric.ClaimAnswer](t)(w.Work().Claim(ctx, claim)).Tasks[0]
+		claim := api.ClaimRequest{WorkerID: "hand", InstanceID: "hand-1", Lanes: []string{"default"}, Wait: patience}
+		task := must[api.ClaimAnswer](t)(w.Work().Claim(ctx, claim)).Tasks[0]
 		full := flowfabric.ID(fmt.Sprintf("{fp:%d}:%s", task.Partition, task.ID))
-		var items []flowfabric.WorkItem
+		var items []api.WorkItem
 		for n := range 20 { // at once, some of them would come after the end
-			item := flowfabric.WorkItem{Op: flowfabric.OpStep, ID: task.ID, Lease: task.Lease, Step: strconv.Itoa(n), Result: flowfabric.Text("done")}
+			item := api.WorkItem{Op: api.OpStep, ID: task.ID, Lease: task.Lease, Step: strconv.Itoa(n), Result: flowfabric.Text("done")}
 			if n%2 == 0 {
 				item.ID = full
 			}
 			items = append(items, item)
 		}
-		items = append(items, flowfabric.WorkItem{Op: flowfabric.OpComplete, ID: full, Lease: task.Lease})
-		for i, answer := range must[[]flowfabric.WorkAnswer](t)(w.Work().Do(ctx, items...)) {
+		items = append(items, api.WorkItem{Op: api.OpComplete, ID: full, Lease: task.Lease})
+		for i, answer := range must[[]api.WorkAnswer](t)(w.Work().Do(ctx, items...)) {
 			if answer.Err != nil {
 				t.Errorf("item %d: %v", i, answer.Err)
 			}
@@ -239,36 +242,36 @@ func TestU132_the_worker_protocol_by_hand(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, w *world) {
 		ctx := inTime(t)
 		work := w.Work()
-		must[flowfabric.Registered](t)(work.Register(ctx, flowfabric.Registration{WorkerID: "hand", InstanceID: "hand-1", Lanes: []string{"default"}}))
+		must[api.Registered](t)(work.Register(ctx, api.Registration{WorkerID: "hand", InstanceID: "hand-1", Lanes: []string{"default"}}))
 		ids := []flowfabric.ID{}
 		for range 2 {
 			ids = append(ids, must[flowfabric.SubmitResult](t)(w.Submit(ctx, echo.Submission(flowfabric.Text("x")))).ID)
 		}
-		request := flowfabric.ClaimRequest{WorkerID: "hand", InstanceID: "hand-1", Lanes: []string{"default"}, Max: 2, RequestKey: "k"}
-		answer := must[flowfabric.ClaimAnswer](t)(work.Claim(ctx, request))
+		request := api.ClaimRequest{WorkerID: "hand", InstanceID: "hand-1", Lanes: []string{"default"}, Max: 2, RequestKey: "k"}
+		answer := must[api.ClaimAnswer](t)(work.Claim(ctx, request))
 		if len(answer.Tasks) != 2 || answer.ServerTime.IsZero() {
 			t.Fatalf("claimed %d tasks at %s", len(answer.Tasks), answer.ServerTime)
 		}
-		again := must[flowfabric.ClaimAnswer](t)(work.Claim(ctx, request))
+		again := must[api.ClaimAnswer](t)(work.Claim(ctx, request))
 		if len(again.Tasks) != 2 || again.Tasks[0].Lease.Epoch != 1 {
 			t.Errorf("the same claim again gave %d tasks", len(again.Tasks))
 		}
 		first, second := answer.Tasks[0], answer.Tasks[1]
-		beat := must[flowfabric.Heartbeat](t)(work.Heartbeat(ctx, "hand-1", []flowfabric.Lease{first.Lease, second.Lease}))
+		beat := must[api.Heartbeat](t)(work.Heartbeat(ctx, "hand-1", []api.Lease{first.Lease, second.Lease}))
 		if !beat.Registered || len(beat.Leases) != 2 || beat.Leases[0].Err != nil || beat.Leases[1].Err != nil {
 			t.Errorf("heartbeat %+v", beat)
 		}
 		stale := second.Lease
 		stale.Epoch = 9
 		half := 50
-		answers := must[[]flowfabric.WorkAnswer](t)(work.Do(ctx,
-			flowfabric.WorkItem{Op: flowfabric.OpProgress, ID: first.ID, Lease: first.Lease, Percent: &half},
-			flowfabric.WorkItem{Op: flowfabric.OpStep, ID: first.ID, Lease: first.Lease, Step: "s", Result: flowfabric.Text("one")},
-			flowfabric.WorkItem{Op: flowfabric.OpRenew, ID: first.ID, Lease: first.Lease, TTL: time.Minute},
-			flowfabric.WorkItem{Op: flowfabric.OpComplete, ID: first.ID, Lease: first.Lease, Result: flowfabric.Text("y")},
-			flowfabric.WorkItem{Op: flowfabric.OpComplete, ID: second.ID, Lease: stale},
-			flowfabric.WorkItem{Op: flowfabric.OpComplete, ID: second.ID},
-			flowfabric.WorkItem{Op: "odd", ID: second.ID, Lease: second.Lease},
+		answers := must[[]api.WorkAnswer](t)(work.Do(ctx,
+			api.WorkItem{Op: api.OpProgress, ID: first.ID, Lease: first.Lease, Percent: &half},
+			api.WorkItem{Op: api.OpStep, ID: first.ID, Lease: first.Lease, Step: "s", Result: flowfabric.Text("one")},
+			api.WorkItem{Op: api.OpRenew, ID: first.ID, Lease: first.Lease, TTL: time.Minute},
+			api.WorkItem{Op: api.OpComplete, ID: first.ID, Lease: first.Lease, Result: flowfabric.Text("y")},
+			api.WorkItem{Op: api.OpComplete, ID: second.ID, Lease: stale},
+			api.WorkItem{Op: api.OpComplete, ID: second.ID},
+			api.WorkItem{Op: "odd", ID: second.ID, Lease: second.Lease},
 		))
 		for i, want := range []string{"", "", "", "", "stale_lease", "fence_required", "invalid_argument"} {
 			if code := flowfabric.CodeOf(answers[i].Err); code != want {
@@ -278,11 +281,11 @@ func TestU132_the_worker_protocol_by_hand(t *testing.T) {
 		if answers[1].Outcome != "stored" || answers[3].Status != flowfabric.StatusSucceeded {
 			t.Errorf("answers %+v", answers)
 		}
-		override := must[[]flowfabric.WorkAnswer](t)(work.Do(ctx, flowfabric.WorkItem{Op: flowfabric.OpFail, ID: second.ID, Override: true, Message: "no"}))
+		override := must[[]api.WorkAnswer](t)(work.Do(ctx, api.WorkItem{Op: api.OpFail, ID: second.ID, Override: true, Message: "no"}))
 		if override[0].Err != nil || override[0].Outcome != "failed" {
 			t.Errorf("override: %+v", override[0])
 		}
-		attempts := must[[]flowfabric.Attempt](t)(w.Executions().Attempts(ctx, second.ID))
+		attempts := must[[]api.Attempt](t)(w.Executions().Attempts(ctx, second.ID))
 		if len(attempts) != 1 || attempts[0].State != "ended_failure" || attempts[0].Failure.Message != "no" {
 			t.Errorf("attempts %+v", attempts)
 		}

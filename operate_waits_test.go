@@ -4,7 +4,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 func TestU57_bulk_jobs_signal_and_resume_what_waits(t *testing.T) {
@@ -21,15 +24,15 @@ func TestU57_bulk_jobs_signal_and_resume_what_waits(t *testing.T) {
 			}
 			waiting = append(waiting, task.ID)
 		}
-		run := func(r flowfabric.BulkRequest) *flowfabric.BulkJob {
+		run := func(r ops.BulkRequest) *api.BulkJob {
 			t.Helper()
-			return awaitJob(t, w, must[*flowfabric.BulkJob](t)(w.Operate().Bulk(inTime(t), r)))
+			return awaitJob(t, w, must[*api.BulkJob](t)(w.Operate().Bulk(inTime(t), r)))
 		}
-		signalled := run(flowfabric.BulkRequest{Action: flowfabric.BulkSignal, IDs: waiting[:1], Signal: &flowfabric.Approve{Name: "go", Comment: "fine"}})
+		signalled := run(ops.BulkRequest{Action: api.BulkSignal, IDs: waiting[:1], Signal: &ops.Approve{Name: "go", Comment: "fine"}})
 		if signalled.Done != 1 || len(signalled.Refused) != 0 {
 			t.Errorf("%+v", signalled)
 		}
-		resumed := run(flowfabric.BulkRequest{Action: flowfabric.BulkResume, IDs: waiting, Delay: time.Hour})
+		resumed := run(ops.BulkRequest{Action: api.BulkResume, IDs: waiting, Delay: time.Hour})
 		if resumed.Done != 1 || resumed.Refused["execution_not_suspended"] != 1 {
 			t.Errorf("%+v", resumed)
 		}

@@ -29,15 +29,6 @@ const KeepForever = api.KeepForever
 // status: the policy's, then the lane's, then the engine's (succeeded and skipped 3 days, cancelled 7, failed and expired 14).
 type Retention = api.Retention
 
-// millis rounds up, so that a short wait never becomes zero.
-func millis(d time.Duration) base.Millis {
-	ms := d.Milliseconds()
-	if d > time.Duration(ms)*time.Millisecond {
-		ms++
-	}
-	return ms
-}
-
 // duration converts milliseconds; if there are too many it returns the longest duration.
 func duration(ms base.Millis) time.Duration {
 	const most = math.MaxInt64 / int64(time.Millisecond)

@@ -6,7 +6,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 // Every method of the client, called with somebody's things.
@@ -34,15 +37,15 @@ func (w *world) tryClient(ctx context.Context, x things) map[string]func() (any,
 
 func (w *world) tryExecutions(ctx context.Context, x things) map[string]func() (any, error) {
 	e := w.Executions()
-	byLane := flowfabric.ListOptions{Filter: flowfabric.Filter{Lane: []string{x.lane}}}
+	byLane := ops.ListOptions{Filter: ops.Filter{Lane: []string{x.lane}}}
 	return map[string]func() (any, error){
 		"List":            func() (any, error) { return all(e.List(ctx)) },
 		"Page":            func() (any, error) { return e.Page(ctx, byLane) },
-		"Count":           func() (any, error) { return e.Count(ctx, flowfabric.Filter{}, flowfabric.CountOptions{By: "lane"}) },
+		"Count":           func() (any, error) { return e.Count(ctx, ops.Filter{}, ops.CountOptions{By: "lane"}) },
 		"Input":           func() (any, error) { return e.Input(ctx, x.ready) },
 		"Result":          func() (any, error) { return e.Result(ctx, x.done) },
 		"Attempts":        func() (any, error) { return e.Attempts(ctx, x.done) },
-		"Attempt":         func() (any, error) { return e.Attempt(ctx, x.done, flowfabric.LatestAttempt) },
+		"Attempt":         func() (any, error) { return e.Attempt(ctx, x.done, ops.LatestAttempt) },
 		"Leases":          func() (any, error) { return all(e.Leases(ctx, x.done)) },
 		"LeasesPage":      func() (any, error) { return e.LeasesPage(ctx, x.done) },
 		"Steps":           func() (any, error) { return e.Steps(ctx, x.done) },
@@ -103,14 +106,14 @@ func (w *world) tryOperate(ctx context.Context, x things) map[string]func() (any
 		"Revoke":      func() (any, error) { return o.Revoke(ctx, x.running) },
 		"Claim":       func() (any, error) { return o.Claim(ctx, x.ready) },
 		"Resume":      func() (any, error) { return o.Resume(ctx, x.waiting) },
-		"Approve":     func() (any, error) { return o.Approve(ctx, x.waiting, flowfabric.Approve{WaitpointID: x.waitpoint}) },
+		"Approve":     func() (any, error) { return o.Approve(ctx, x.waiting, ops.Approve{WaitpointID: x.waitpoint}) },
 		"Retain": func() (any, error) {
-			return o.Retain(ctx, x.done, flowfabric.RetainOptions{Action: flowfabric.Action{Reason: "r"}})
+			return o.Retain(ctx, x.done, ops.RetainOptions{Action: ops.Action{Reason: "r"}})
 		},
-		"EndRetain": func() (any, error) { return o.EndRetain(ctx, x.done) },
-		"Delete":    func() (any, error) { return nil, o.Delete(ctx, x.done) },
+		"Unretain": func() (any, error) { return o.Unretain(ctx, x.done) },
+		"Delete":   func() (any, error) { return nil, o.Delete(ctx, x.done) },
 		"Bulk": func() (any, error) {
-			return o.Bulk(ctx, flowfabric.BulkRequest{Action: flowfabric.BulkCancel, All: true, DryRun: true})
+			return o.Bulk(ctx, ops.BulkRequest{Action: api.BulkCancel, All: true, DryRun: true})
 		},
 		"BulkStatus":    func() (any, error) { return o.BulkStatus(ctx, x.job) },
 		"WaitBulk":      func() (any, error) { return o.WaitBulk(ctx, x.job) },
@@ -125,24 +128,24 @@ func (w *world) tryOperate(ctx context.Context, x things) map[string]func() (any
 func (w *world) tryWaitpoints(ctx context.Context, x things) map[string]func() (any, error) {
 	p := w.Waitpoints()
 	return map[string]func() (any, error){
-		"List":       func() (any, error) { return all(p.List(ctx, flowfabric.WaitpointQuery{State: "all"})) },
-		"Page":       func() (any, error) { return p.Page(ctx, flowfabric.WaitpointQuery{ExecutionID: x.waiting}) },
+		"List":       func() (any, error) { return all(p.List(ctx, ops.WaitpointQuery{State: "all"})) },
+		"Page":       func() (any, error) { return p.Page(ctx, ops.WaitpointQuery{ExecutionID: x.waiting}) },
 		"Get":        func() (any, error) { return p.Get(ctx, x.waitpoint) },
 		"Token":      func() (any, error) { return p.Token(ctx, x.waiting, x.waitpoint) },
 		"Reissue":    func() (any, error) { return p.Reissue(ctx, x.waitpoint) },
 		"Close":      func() (any, error) { return p.Close(ctx, x.waitpoint) },
-		"NewLink":    func() (any, error) { return p.NewLink(ctx, x.waitpoint, flowfabric.LinkOptions{Approver: "ben"}) },
+		"NewLink":    func() (any, error) { return p.NewLink(ctx, x.waitpoint, ops.LinkOptions{Approver: "ben"}) },
 		"Links":      func() (any, error) { return p.Links(ctx, x.waitpoint) },
 		"LinkURL":    func() (any, error) { return p.LinkURL(ctx, x.link) },
 		"RevokeLink": func() (any, error) { return nil, p.RevokeLink(ctx, x.link) },
 		"OpenLink":   func() (any, error) { return p.OpenLink(ctx, x.link, badToken()) },
 		"Decide": func() (any, error) {
-			return p.Decide(ctx, x.link, badToken(), flowfabric.LinkDecision{Decision: "approve"})
+			return p.Decide(ctx, x.link, badToken(), api.LinkDecision{Decision: "approve"})
 		},
 		"Suspended":     func() (any, error) { return all(p.Suspended(ctx)) },
-		"SuspendedPage": func() (any, error) { return p.SuspendedPage(ctx, flowfabric.SuspendedQuery{Lane: x.lane}) },
+		"SuspendedPage": func() (any, error) { return p.SuspendedPage(ctx, ops.SuspendedQuery{Lane: x.lane}) },
 		"Inbox":         func() (any, error) { return all(p.Inbox(ctx)) },
-		"InboxPage":     func() (any, error) { return p.InboxPage(ctx, flowfabric.SuspendedQuery{Approver: "ann"}) },
+		"InboxPage":     func() (any, error) { return p.InboxPage(ctx, ops.SuspendedQuery{Approver: "ann"}) },
 	}
 }
 
@@ -151,7 +154,7 @@ func (w *world) tryEvents(ctx context.Context) map[string]func() (any, error) {
 	foreign := func(events []flowfabric.Event) []flowfabric.Event {
 		return slices.DeleteFunc(events, func(e flowfabric.Event) bool { return e.Namespace == "tenant-a" })
 	}
-	from := flowfabric.ReadOptions{After: flowfabric.FromStart, Limit: 1000}
+	from := ops.ReadOptions{After: api.FromStart, Limit: 1000}
 	return map[string]func() (any, error){
 		"Read": func() (any, error) {
 			page, err := w.Events().Read(ctx, from)
@@ -186,24 +189,24 @@ func (w *world) tryBudgets(ctx context.Context, x things) map[string]func() (any
 	b := w.Budgets()
 	return map[string]func() (any, error){
 		"Create": func() (any, error) {
-			return b.Create(ctx, flowfabric.Budget{Name: "child", Parent: x.budget, Dimensions: map[string]flowfabric.Limit{"calls": {}}})
+			return b.Create(ctx, api.Budget{Name: "child", Parent: x.budget, Dimensions: map[string]api.BudgetLimits{"calls": {}}})
 		},
 		"Get":    func() (any, error) { return b.Get(ctx, x.budget) },
 		"List":   func() (any, error) { return all(b.List(ctx)) },
 		"Page":   func() (any, error) { return b.Page(ctx) },
-		"Update": func() (any, error) { return b.Update(ctx, x.budget, flowfabric.BudgetUpdate{}) },
+		"Update": func() (any, error) { return b.Update(ctx, x.budget, api.BudgetUpdate{}) },
 		"Close":  func() (any, error) { return b.Close(ctx, x.budget) },
 		"Reopen": func() (any, error) { return b.Reopen(ctx, x.budget) },
 		"Reset":  func() (any, error) { return b.Reset(ctx, x.budget) },
 		"Delete": func() (any, error) { return nil, b.Delete(ctx, x.budget) },
 		"Charge": func() (any, error) {
-			return b.Charge(ctx, x.budget, flowfabric.Charge{Usage: flowfabric.Usage{Amounts: map[string]int64{"calls": 1}}})
+			return b.Charge(ctx, x.budget, api.Charge{Usage: flowfabric.Usage{Amounts: map[string]int64{"calls": 1}}})
 		},
-		"ReleaseSpend": func() (any, error) { return b.ReleaseSpend(ctx, x.budget, x.done) },
-		"Epochs":       func() (any, error) { return all(b.Epochs(ctx, x.budget)) },
-		"EpochsPage":   func() (any, error) { return b.EpochsPage(ctx, x.budget) },
-		"Spend":        func() (any, error) { return all(b.Spend(ctx, x.budget)) },
-		"SpendPage":    func() (any, error) { return b.SpendPage(ctx, x.budget) },
+		"Refund":     func() (any, error) { return b.Refund(ctx, x.budget, x.done) },
+		"Epochs":     func() (any, error) { return all(b.Epochs(ctx, x.budget)) },
+		"EpochsPage": func() (any, error) { return b.EpochsPage(ctx, x.budget) },
+		"Spend":      func() (any, error) { return all(b.Spend(ctx, x.budget)) },
+		"SpendPage":  func() (any, error) { return b.SpendPage(ctx, x.budget) },
 	}
 }
 
@@ -223,51 +226,51 @@ func (w *world) tryLanes(ctx context.Context, x things) map[string]func() (any, 
 func (w *world) tryWorkers(ctx context.Context, x things) map[string]func() (any, error) {
 	f := w.Workers()
 	return map[string]func() (any, error){
-		"List":    func() (any, error) { return all(f.List(ctx, flowfabric.WorkerFilter{State: "all"})) },
-		"Page":    func() (any, error) { return f.Page(ctx, flowfabric.WorkerFilter{Lane: x.lane, State: "all"}) },
+		"List":    func() (any, error) { return all(f.List(ctx, ops.WorkerFilter{State: "all"})) },
+		"Page":    func() (any, error) { return f.Page(ctx, ops.WorkerFilter{Lane: x.lane, State: "all"}) },
 		"Get":     func() (any, error) { return f.Get(ctx, x.instance) },
 		"Leases":  func() (any, error) { return f.Leases(ctx, x.instance) },
-		"Drain":   func() (any, error) { return nil, f.Drain(ctx, flowfabric.WorkerTarget{WorkerID: x.worker}) },
-		"Undrain": func() (any, error) { return nil, f.Undrain(ctx, flowfabric.WorkerTarget{InstanceID: x.instance}) },
+		"Drain":   func() (any, error) { return nil, f.Drain(ctx, ops.WorkerTarget{WorkerID: x.worker}) },
+		"Undrain": func() (any, error) { return nil, f.Undrain(ctx, ops.WorkerTarget{InstanceID: x.instance}) },
 		"MarkDead": func() (any, error) {
-			return nil, f.MarkDead(ctx, x.instance, flowfabric.DeadOptions{Reason: "r"})
+			return nil, f.MarkDead(ctx, x.instance, ops.DeadOptions{Reason: "r"})
 		},
 	}
 }
 
 func (w *world) tryWork(ctx context.Context, x things) map[string]func() (any, error) {
-	target := flowfabric.TargetedClaim{WorkerID: "tenant-a-worker", InstanceID: "tenant-a-instance"}
+	target := api.TargetedClaim{WorkerID: "tenant-a-worker", InstanceID: "tenant-a-instance"}
 	return map[string]func() (any, error){
 		"Heartbeat": func() (any, error) {
-			beat, err := w.Work().Heartbeat(ctx, x.instance, []flowfabric.Lease{x.lease})
+			beat, err := w.Work().Heartbeat(ctx, x.instance, []api.Lease{x.lease})
 			return fmt.Sprint(beat.Registered, beat.Drain, flowfabric.CodeOf(beat.Leases[0].Err)), err
 		},
 		"Claim": func() (any, error) {
-			answer, err := w.Work().Claim(ctx, flowfabric.ClaimRequest{WorkerID: "tenant-a-worker", InstanceID: "tenant-a-instance", Lanes: []string{x.lane}})
+			answer, err := w.Work().Claim(ctx, api.ClaimRequest{WorkerID: "tenant-a-worker", InstanceID: "tenant-a-instance", Lanes: []string{x.lane}})
 			return len(answer.Tasks), err
 		},
 		"ClaimResumed": func() (any, error) { return w.Work().ClaimResumed(ctx, x.ready, target) },
 		"Reclaim":      func() (any, error) { return w.Work().Reclaim(ctx, x.running, target) },
 		"Grant": func() (any, error) {
-			return w.Work().Grant(ctx, flowfabric.GrantRequest{WorkerID: target.WorkerID, InstanceID: target.InstanceID, ExecutionID: x.ready})
+			return w.Work().Grant(ctx, api.GrantRequest{WorkerID: target.WorkerID, InstanceID: target.InstanceID, ExecutionID: x.ready})
 		},
 		"ClaimGrant": func() (any, error) {
-			return w.Work().ClaimGrant(ctx, x.grant, flowfabric.GrantClaim{WorkerID: target.WorkerID, InstanceID: target.InstanceID})
+			return w.Work().ClaimGrant(ctx, x.grant, api.GrantClaim{WorkerID: target.WorkerID, InstanceID: target.InstanceID})
 		},
 		"VerifyGrant": func() (any, error) { return nil, w.Work().VerifyGrant(ctx, x.grant) },
 		"ReturnGrant": func() (any, error) { return nil, w.Work().ReturnGrant(ctx, x.grant) },
 		"Do": func() (any, error) {
-			var items []flowfabric.WorkItem
-			for _, op := range []flowfabric.Op{
-				flowfabric.OpRenew, flowfabric.OpProgress, flowfabric.OpComplete, flowfabric.OpFail, flowfabric.OpRelease, flowfabric.OpDelay, flowfabric.OpStep, flowfabric.OpCancel,
-				flowfabric.OpSuspend, flowfabric.OpWaitpoint,
+			var items []api.WorkItem
+			for _, op := range []api.Op{
+				api.OpRenew, api.OpProgress, api.OpComplete, api.OpFail, api.OpRelease, api.OpDelay, api.OpStep, api.OpCancel,
+				api.OpSuspend, api.OpWaitpoint,
 			} {
-				items = append(items, flowfabric.WorkItem{
+				items = append(items, api.WorkItem{
 					Op: op, ID: x.running, Lease: x.lease, Step: "s", Until: time.Now().Add(time.Hour),
-					Suspension: &flowfabric.Suspension{Until: flowfabric.OperatorOnly()}, Waitpoint: &flowfabric.NewWaitpoint{Key: "k"},
+					Suspension: &flowfabric.Suspension{Until: flowfabric.OperatorOnly()}, Waitpoint: &api.NewWaitpoint{Key: "k"},
 				})
 			}
-			items = append(items, flowfabric.WorkItem{Op: flowfabric.OpComplete, ID: x.running, Override: true})
+			items = append(items, api.WorkItem{Op: api.OpComplete, ID: x.running, Override: true})
 			answers, err := w.Work().Do(ctx, items...)
 			var codes []string
 			for _, answer := range answers {
@@ -279,8 +282,8 @@ func (w *world) tryWork(ctx context.Context, x things) map[string]func() (any, e
 }
 
 func (w *world) tryAdmin(ctx context.Context, x things) map[string]func() (any, error) {
-	foreign := func(rows []flowfabric.AuditRow) []flowfabric.AuditRow {
-		return slices.DeleteFunc(rows, func(r flowfabric.AuditRow) bool { return r.Namespace == "tenant-a" })
+	foreign := func(rows []api.AuditRow) []api.AuditRow {
+		return slices.DeleteFunc(rows, func(r api.AuditRow) bool { return r.Namespace == "tenant-a" })
 	}
 	return map[string]func() (any, error){
 		"Audit": func() (any, error) {
@@ -288,7 +291,7 @@ func (w *world) tryAdmin(ctx context.Context, x things) map[string]func() (any, 
 			return foreign(rows), err
 		},
 		"AuditPage": func() (any, error) {
-			page, err := w.Admin().AuditPage(ctx, flowfabric.AuditFilter{Namespace: x.namespace})
+			page, err := w.Admin().AuditPage(ctx, ops.AuditFilter{Namespace: x.namespace})
 			return page.Items, err
 		},
 		"VerifyAudit": func() (any, error) { return w.Admin().VerifyAudit(ctx, x.namespace) },
@@ -303,9 +306,9 @@ func (w *world) tryKeys(ctx context.Context, x things) map[string]func() (any, e
 		"Page": func() (any, error) { return k.Page(ctx) },
 		"Get":  func() (any, error) { return k.Get(ctx, x.key) },
 		"Create": func() (any, error) {
-			return k.Create(ctx, flowfabric.APIKeySettings{Name: "n", Roles: []string{"read"}, Namespaces: []string{x.namespace}})
+			return k.Create(ctx, api.APIKeySettings{Name: "n", Roles: []string{"read"}, Namespaces: []string{x.namespace}})
 		},
-		"Change": func() (any, error) { return k.Change(ctx, x.key, flowfabric.APIKeyChange{MaxInFlight: new(int)}) },
+		"Change": func() (any, error) { return k.Change(ctx, x.key, api.APIKeyChange{MaxInFlight: new(int)}) },
 		"Revoke": func() (any, error) { return nil, k.Revoke(ctx, x.key) },
 		"Rotate": func() (any, error) { return k.Rotate(ctx, x.key) },
 	}
@@ -317,7 +320,7 @@ func (w *world) tryNamespaces(ctx context.Context, x things) map[string]func() (
 		"List":   func() (any, error) { return all(n.List(ctx)) },
 		"Page":   func() (any, error) { return n.Page(ctx) },
 		"Get":    func() (any, error) { return n.Get(ctx, x.namespace) },
-		"Put":    func() (any, error) { return n.Put(ctx, x.namespace, flowfabric.NamespaceSettings{}) },
+		"Put":    func() (any, error) { return n.Put(ctx, x.namespace, api.NamespaceSettings{}) },
 		"Delete": func() (any, error) { return nil, n.Delete(ctx, x.namespace) },
 	}
 }

@@ -11,17 +11,21 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+	"github.com/flowfabric/flowfabric/workapi"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/flowfabric/flowfabric"
-	"github.com/flowfabric/flowfabric/internal/principal"
+	"github.com/flowfabric/flowfabric/api"
+	"github.com/flowfabric/flowfabric/internal/service"
 	"github.com/flowfabric/flowfabric/internal/transport"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// as is a context whose calls are made for somebody of one namespace.
-func as(ctx context.Context, namespace string) context.Context {
-	return principal.With(ctx, principal.Principal{
+// tenant is the world as an operator of one namespace uses it.
+func (w *world) tenant(namespace string) *world {
+	return w.as(service.Caller{
 		Name: "admin-of-" + namespace, Namespaces: []string{namespace}, Operator: true, RequestID: "r-" + namespace, Address: "192.0.2.1",
 	})
 }
@@ -29,12 +33,12 @@ func as(ctx context.Context, namespace string) context.Context {
 // things are what one tenant has.
 type things struct {
 	ready, running, done                        flowfabric.ID
-	lease                                       flowfabric.Lease
+	lease                                       api.Lease
 	worker, instance, job, lane, key, namespace string
 	waiting                                     flowfabric.ID // suspended, for an approval
 	waitpoint, link                             string
 	budget                                      string
-	grant                                       flowfabric.GrantKey
+	grant                                       api.GrantKey
 	flow                                        flowfabric.ID
 	edge                                        string
 }
@@ -42,7 +46,7 @@ type things struct {
 // nobodys are things that do not exist.
 func nobodys() things {
 	uuid := func(n int) string { return fmt.Sprintf("01890000-0000-7000-8000-%012d", n) }
-	lease := flowfabric.Lease{ExecutionID: flowfabric.ID(uuid(2)), ID: uuid(5), Epoch: 1, AttemptID: uuid(6)}
+	lease := api.Lease{ExecutionID: flowfabric.ID(uuid(2)), ID: uuid(5), Epoch: 1, AttemptID: uuid(6)}
 	return things{
 		ready: flowfabric.ID(uuid(1)), running: flowfabric.ID(uuid(2)), done: flowfabric.ID(uuid(3)), lease: lease,
 		worker: "no-worker", instance: "no-instance", job: uuid(4), lane: "no-lane", key: "aaaaaaaaaaaa", namespace: "no-namespace",
@@ -51,78 +55,78 @@ func nobodys() things {
 }
 
 // nobodysGrant is a key like the given one, for an execution that does not exist.
-func nobodysGrant(key flowfabric.GrantKey) flowfabric.GrantKey {
-	return flowfabric.GrantKeyOf(uuids.ReplaceAllString(key.Reveal(), "{fp:1}:01890000-0000-7000-8000-000000000011"))
+func nobodysGrant(key api.GrantKey) api.GrantKey {
+	return api.GrantKeyOf(uuids.ReplaceAllString(key.Reveal(), "{fp:1}:01890000-0000-7000-8000-000000000011"))
 }
 
 // furnish gives a namespace things of its own.
 func (w *world) furnish(ctx context.Context, t *testing.T, namespace string) things {
 	t.Helper()
-	ctx = as(ctx, namespace)
+	w = w.tenant(namespace)
 	lane := namespace + "-lane"
 	own := things{worker: namespace + "-worker", instance: namespace + "-instance", lane: lane, namespace: namespace}
 	submit := func(s flowfabric.Submission) flowfabric.ID {
 		s.Kind, s.Lane, s.Input = "k", lane, flowfabric.JSON("secret of "+namespace)
 		return must[flowfabric.SubmitResult](t)(w.Submit(ctx, s)).ID
 	}
-	claim := func() *flowfabric.Claimed {
-		answer := must[flowfabric.ClaimAnswer](t)(w.Work().Claim(ctx, flowfabric.ClaimRequest{
+	claim := func() *api.Claimed {
+		answer := must[api.ClaimAnswer](t)(w.Work().Claim(ctx, api.ClaimRequest{
 			WorkerID: own.worker, InstanceID: own.instance, Lanes: []string{lane}, Wait: patience, LeaseTTL: time.Hour,
 		}))
 		return answer.Tasks[0]
 	}
-	must[flowfabric.Registered](t)(w.Work().Register(ctx, flowfabric.Registration{
+	must[api.Registered](t)(w.Work().Register(ctx, api.Registration{
 		WorkerID: own.worker, InstanceID: own.instance, Lanes: []string{lane}, LivenessTTL: time.Hour,
 	}))
-	do := func(item flowfabric.WorkItem) {
-		if answer := must[[]flowfabric.WorkAnswer](t)(w.Work().Do(ctx, item))[0]; answer.Err != nil {
+	do := func(item api.WorkItem) {
+		if answer := must[[]api.WorkAnswer](t)(w.Work().Do(ctx, item))[0]; answer.Err != nil {
 			t.Fatal(answer.Err)
 		}
 	}
 	own.done = submit(flowfabric.Submission{})
 	task := claim()
-	do(flowfabric.WorkItem{Op: flowfabric.OpStep, ID: task.ID, Lease: task.Lease, Step: "s", Result: flowfabric.JSON(1)})
-	do(flowfabric.WorkItem{Op: flowfabric.OpComplete, ID: task.ID, Lease: task.Lease, Result: flowfabric.JSON("result")})
+	do(api.WorkItem{Op: api.OpStep, ID: task.ID, Lease: task.Lease, Step: "s", Result: flowfabric.JSON(1)})
+	do(api.WorkItem{Op: api.OpComplete, ID: task.ID, Lease: task.Lease, Result: flowfabric.JSON("result")})
 	own.waiting = submit(flowfabric.Submission{})
 	own.waitpoint, own.link = w.suspend(ctx, t, claim())
 	own.running = submit(flowfabric.Submission{})
 	own.lease = claim().Lease
 	own.ready = submit(flowfabric.Submission{SubmitOptions: flowfabric.SubmitOptions{IdempotencyKey: "the-key"}})
 	promised := submit(flowfabric.Submission{})
-	own.grant = must[[]flowfabric.Grant](t)(w.Work().Grant(ctx, flowfabric.GrantRequest{
+	own.grant = must[[]api.Grant](t)(w.Work().Grant(ctx, api.GrantRequest{
 		WorkerID: own.worker, InstanceID: own.instance, ExecutionID: promised, GrantTTL: time.Minute,
 	}))[0].Key
 	late := flowfabric.SubmitOptions{Lane: lane, Delay: time.Hour}
 	own.flow = must[*flowfabric.FlowRun](t)(w.Flows().Submit(ctx, flowfabric.Flow{Kind: "k", Unsealed: true, Nodes: []flowfabric.Node{
 		{Name: "a", Kind: "k", SubmitOptions: late}, flowfabric.Node{Name: "b", Kind: "k", SubmitOptions: late}.After("a"),
 	}})).ID
-	own.edge = must[flowfabric.Page[flowfabric.EdgeView]](t)(w.Flows().EdgesPage(ctx, own.flow)).Items[0].ID
-	own.budget = must[*flowfabric.CreatedBudget](t)(w.Budgets().Create(ctx, flowfabric.Budget{
-		Name: "month", Dimensions: map[string]flowfabric.Limit{"calls": {Hard: 10}},
+	own.edge = must[flowfabric.Page[api.EdgeView]](t)(w.Flows().EdgesPage(ctx, own.flow)).Items[0].ID
+	own.budget = must[*api.CreatedBudget](t)(w.Budgets().Create(ctx, api.Budget{
+		Name: "month", Dimensions: map[string]api.BudgetLimits{"calls": {Hard: 10}},
 	})).ID
-	must[flowfabric.UsageReceipt](t)(w.Budgets().Charge(ctx, own.budget, flowfabric.Charge{Usage: flowfabric.Usage{Amounts: map[string]int64{"calls": 3}}, ExecutionID: own.done}))
-	own.job = must[*flowfabric.BulkJob](t)(w.Operate().Bulk(ctx, flowfabric.BulkRequest{Action: flowfabric.BulkTag, All: true, Tags: map[string]*string{"t": new(string)}})).ID
-	must[*flowfabric.BulkJob](t)(w.Operate().WaitBulk(ctx, own.job))
-	own.key = must[*flowfabric.NewAPIKey](t)(w.Admin().APIKeys().Create(ctx, flowfabric.APIKeySettings{
+	must[api.UsageReceipt](t)(w.Budgets().Charge(ctx, own.budget, api.Charge{Usage: flowfabric.Usage{Amounts: map[string]int64{"calls": 3}}, ExecutionID: own.done}))
+	own.job = must[*api.BulkJob](t)(w.Operate().Bulk(ctx, ops.BulkRequest{Action: api.BulkTag, All: true, Tags: map[string]*string{"t": new(string)}})).ID
+	must[*api.BulkJob](t)(w.Operate().WaitBulk(ctx, own.job))
+	own.key = must[*api.NewAPIKey](t)(w.Admin().APIKeys().Create(ctx, api.APIKeySettings{
 		Name: "key", Roles: []string{"read"}, Namespaces: []string{namespace},
 	})).ID
-	must[*flowfabric.Namespace](t)(w.Admin().Namespaces().Put(ctx, namespace, flowfabric.NamespaceSettings{Description: namespace}))
+	must[*api.Namespace](t)(w.Admin().Namespaces().Put(ctx, namespace, api.NamespaceSettings{Description: namespace}))
 	return own
 }
 
 // suspend lets claimed work wait for an approval, with a link for somebody and a signal that is not enough.
-func (w *world) suspend(ctx context.Context, t *testing.T, task *flowfabric.Claimed) (waitpoint, link string) {
+func (w *world) suspend(ctx context.Context, t *testing.T, task *api.Claimed) (waitpoint, link string) {
 	t.Helper()
 	until := flowfabric.CountOf(3, flowfabric.DistinctSources, "go")
-	answer := must[[]flowfabric.WorkAnswer](t)(w.Work().Do(ctx, flowfabric.WorkItem{Op: flowfabric.OpSuspend, ID: task.ID, Lease: task.Lease, Suspension: &flowfabric.Suspension{
-		Waitpoints: []flowfabric.Binding{flowfabric.Fresh("go")}, Until: until, ReasonCode: flowfabric.WaitingForApproval,
+	answer := must[[]api.WorkAnswer](t)(w.Work().Do(ctx, api.WorkItem{Op: api.OpSuspend, ID: task.ID, Lease: task.Lease, Suspension: &flowfabric.Suspension{
+		Waitpoints: []flowfabric.Binding{flowfabric.NewWaitpoint("go")}, Until: until, ReasonCode: flowfabric.WaitingForApproval,
 	}}))[0]
 	if answer.Err != nil {
 		t.Fatal(answer.Err)
 	}
 	at := answer.Waitpoints[0]
-	made := must[flowfabric.ApprovalLink](t)(w.Waitpoints().NewLink(ctx, at.ID, flowfabric.LinkOptions{Approver: "ann"}))
-	must[flowfabric.SignalReceipt](t)(w.Signal(ctx, flowfabric.Signal{WaitpointID: at.ID, Token: at.Token, Name: "x"}))
+	made := must[flowfabric.ApprovalLink](t)(w.Waitpoints().NewLink(ctx, at.ID, ops.LinkOptions{Approver: "ann"}))
+	must[api.SignalReceipt](t)(w.Signal(ctx, flowfabric.Signal{WaitpointID: at.ID, Token: at.Token, Name: "x"}))
 	return at.ID, made.ID
 }
 
@@ -132,10 +136,10 @@ func badToken() flowfabric.Token { return flowfabric.TokenOf("k:" + strings.Repe
 // shareAmong makes what belongs to several namespaces: an instance and a job.
 func (w *world) shareAmong(ctx context.Context, t *testing.T, namespaces ...string) {
 	t.Helper()
-	ctx = principal.With(ctx, principal.Principal{Name: "platform", Namespaces: namespaces, Operator: true})
-	must[flowfabric.Registered](t)(w.Work().Register(ctx, flowfabric.Registration{WorkerID: "shared", InstanceID: "shared", Lanes: []string{"shared"}}))
-	job := must[*flowfabric.BulkJob](t)(w.Operate().Bulk(ctx, flowfabric.BulkRequest{Action: flowfabric.BulkHold, Filter: flowfabric.Filter{Kind: []string{"none"}}}))
-	must[*flowfabric.BulkJob](t)(w.Operate().WaitBulk(ctx, job.ID))
+	w = w.as(service.Caller{Name: "platform", Namespaces: namespaces, Operator: true})
+	must[api.Registered](t)(w.Work().Register(ctx, api.Registration{WorkerID: "shared", InstanceID: "shared", Lanes: []string{"shared"}}))
+	job := must[*api.BulkJob](t)(w.Operate().Bulk(ctx, ops.BulkRequest{Action: api.BulkHold, Filter: ops.Filter{Kind: []string{"none"}}}))
+	must[*api.BulkJob](t)(w.Operate().WaitBulk(ctx, job.ID))
 }
 
 // all gathers a list.
@@ -219,19 +223,16 @@ var notTried = map[string]string{
 	"Admin.AcknowledgeRollbacks": "it concerns the whole store: the server asks for a key for all namespaces (R5)",
 	"Admin.Settings":             "they are those of the process",
 	"Admin.Backup":               "it concerns the whole store: the server asks for a key for all namespaces (U113)",
-	"Admin.RecordRefusal":        "it is the server's",
-	"Admin.OnlyNamespace":        "it is the server's",
-	"APIKeys.Authenticate":       "it is what finds the principal",
 }
 
 // untried names the methods of the interfaces that were not called.
 func untried(answers tried) []string {
 	var missing []string
 	for name, group := range map[string]reflect.Type{
-		"Client": reflect.TypeFor[*flowfabric.Client](), "Executions": reflect.TypeFor[flowfabric.Executions](), "Operate": reflect.TypeFor[flowfabric.Operate](),
-		"Events": reflect.TypeFor[flowfabric.Events](), "Lanes": reflect.TypeFor[flowfabric.Lanes](), "Quotas": reflect.TypeFor[flowfabric.Quotas](), "Workers": reflect.TypeFor[flowfabric.Workers](),
-		"Work": reflect.TypeFor[flowfabric.Work](), "Admin": reflect.TypeFor[flowfabric.Admin](), "APIKeys": reflect.TypeFor[flowfabric.APIKeys](),
-		"Namespaces": reflect.TypeFor[flowfabric.Namespaces](), "Waitpoints": reflect.TypeFor[flowfabric.Waitpoints](), "Budgets": reflect.TypeFor[flowfabric.Budgets](),
+		"Client": reflect.TypeFor[*flowfabric.Client](), "Executions": reflect.TypeFor[ops.Executions](), "Operate": reflect.TypeFor[ops.Operate](),
+		"Events": reflect.TypeFor[ops.Events](), "Lanes": reflect.TypeFor[ops.Lanes](), "Quotas": reflect.TypeFor[ops.Quotas](), "Workers": reflect.TypeFor[ops.Workers](),
+		"Work": reflect.TypeFor[workapi.Work](), "Admin": reflect.TypeFor[ops.Admin](), "APIKeys": reflect.TypeFor[ops.APIKeys](),
+		"Namespaces": reflect.TypeFor[ops.Namespaces](), "Waitpoints": reflect.TypeFor[ops.Waitpoints](), "Budgets": reflect.TypeFor[ops.Budgets](),
 		"Flows": reflect.TypeFor[flowfabric.Flows](),
 	} {
 		receivers := 1 // of a struct it is an argument
@@ -252,21 +253,21 @@ func TestI14_nothing_of_another_namespace_is_seen_or_changed_through_any_method(
 	t.Parallel()
 	onEveryStoreEmbedded(t, func(t *testing.T, w *world) {
 		ctx := inTime(t)
-		must[*flowfabric.Quota](t)(w.Quotas().Put(ctx, "shared", flowfabric.QuotaSettings{ConcurrencyLimit: 1000}))
+		must[*api.Quota](t)(w.Quotas().Put(ctx, "shared", api.QuotaSettings{ConcurrencyLimit: 1000}))
 		nothing := nobodys()
 		some := w.furnish(ctx, t, "tenant-a")
 		nothing.grant = nobodysGrant(some.grant)
 		nothing.lease.ID, nothing.lease.AttemptID = some.lease.ID, some.lease.AttemptID // one that no store has given out is no handle at all (W6)
-		a := as(ctx, "tenant-a")
-		w.tryAll(a, t, nothing) // what the calls make of a's own is there from now on
-		before := w.tryAll(a, t, nothing)
+		a, b := w.tenant("tenant-a"), w.tenant("tenant-b")
+		a.tryAll(ctx, t, nothing) // what the calls make of a's own is there from now on
+		before := a.tryAll(ctx, t, nothing)
 		theirs := w.furnish(ctx, t, "tenant-b")
 		w.shareAmong(ctx, t, "tenant-b", "tenant-c")
-		own := w.snapshot(as(ctx, "tenant-b"), t, theirs)
-		if diff := cmp.Diff(before, w.tryAll(a, t, theirs)); diff != "" {
+		own := b.snapshot(ctx, t, theirs)
+		if diff := cmp.Diff(before, a.tryAll(ctx, t, theirs)); diff != "" {
 			t.Errorf("things of b answer otherwise than things that do not exist (-nothing +of b):\n%s", diff)
 		}
-		if diff := cmp.Diff(own, w.snapshot(as(ctx, "tenant-b"), t, theirs)); diff != "" {
+		if diff := cmp.Diff(own, b.snapshot(ctx, t, theirs)); diff != "" {
 			t.Errorf("things of b were changed:\n%s", diff)
 		}
 		if missing := untried(before); len(missing) > 0 {
@@ -305,43 +306,43 @@ func (w *world) snapshot(ctx context.Context, t *testing.T, x things) map[string
 	return seen
 }
 
-func TestW5_a_call_is_made_for_the_principal_of_its_context(t *testing.T) {
+func TestW5_a_call_is_made_for_the_caller_of_its_client(t *testing.T) {
 	t.Parallel()
 	onEveryStoreEmbedded(t, func(t *testing.T, w *world) {
 		ctx := inTime(t)
-		several := principal.Principal{Name: "ci", Namespaces: []string{"a", "b"}, RequestID: "r-7"}
-		_, err := w.Submit(principal.With(ctx, several), flowfabric.Submission{Kind: "k"})
+		several := service.Caller{Name: "ci", Namespaces: []string{"a", "b"}, RequestID: "r-7"}
+		_, err := w.as(several).Submit(ctx, flowfabric.Submission{Kind: "k"})
 		if flowfabric.CodeOf(err) != "namespace_required" {
 			t.Errorf("without a choice: %v", err)
 		}
 		several.Namespace = "c"
-		_, err = w.Submit(principal.With(ctx, several), flowfabric.Submission{Kind: "k"})
+		_, err = w.as(several).Submit(ctx, flowfabric.Submission{Kind: "k"})
 		if flowfabric.CodeOf(err) != "namespace_forbidden" {
 			t.Errorf("another namespace: %v", err)
 		}
 		several.Namespace = "b"
-		made := principal.With(ctx, several)
-		id := must[flowfabric.SubmitResult](t)(w.Submit(made, flowfabric.Submission{Kind: "k"})).ID
-		x := must[*flowfabric.Execution](t)(w.Get(made, id))
+		made := w.as(several)
+		id := must[flowfabric.SubmitResult](t)(made.Submit(ctx, flowfabric.Submission{Kind: "k"})).ID
+		x := must[*flowfabric.Execution](t)(made.Get(ctx, id))
 		if x.Namespace != "b" || x.Creator != "ci" {
 			t.Errorf("%s by %s", x.Namespace, x.Creator)
 		}
-		must[*flowfabric.Execution](t)(w.Operate().Hold(made, id))
+		must[*flowfabric.Execution](t)(made.Operate().Hold(ctx, id))
 		if _, err := w.Get(ctx, id); flowfabric.CodeOf(err) != "execution_not_found" { // the client itself is of the namespace default
 			t.Errorf("the client's own view: %v", err)
 		}
-		page := must[flowfabric.EventPage](t)(w.Events().Read(made, flowfabric.ReadOptions{After: flowfabric.FromStart}))
+		page := must[api.EventPage](t)(made.Events().Read(ctx, ops.ReadOptions{After: api.FromStart}))
 		for _, event := range page.Events {
 			if event.Actor.Type != "client" || event.Actor.ID != "ci" || event.RequestID != "r-7" {
 				t.Errorf("%s by %s %s in %s", event.Kind, event.Actor.Type, event.Actor.ID, event.RequestID)
 			}
 		}
-		if rows := must[[]flowfabric.AuditRow](t)(all(w.Admin().Audit(ctx))); len(rows) != 0 {
+		if rows := must[[]api.AuditRow](t)(all(w.Admin().Audit(ctx))); len(rows) != 0 {
 			t.Errorf("a caller without the role operate is in the audit log: %+v", rows)
 		}
 		several.Operator = true
-		must[*flowfabric.Execution](t)(w.Operate().ReleaseHold(principal.With(ctx, several), id))
-		rows := must[[]flowfabric.AuditRow](t)(all(w.Admin().Audit(ctx)))
+		must[*flowfabric.Execution](t)(w.as(several).Operate().ReleaseHold(ctx, id))
+		rows := must[[]api.AuditRow](t)(all(w.Admin().Audit(ctx)))
 		if len(rows) != 1 || rows[0].Action != "release_hold" || rows[0].Principal != "ci" || rows[0].RequestID != "r-7" || rows[0].Namespace != "b" {
 			t.Errorf("%+v", rows)
 		}
@@ -352,9 +353,9 @@ func TestU13_the_key_of_a_request_makes_its_commands_repeatable(t *testing.T) {
 	t.Parallel()
 	onEveryStoreEmbedded(t, func(t *testing.T, w *world) {
 		ctx := inTime(t)
-		request := principal.With(ctx, principal.Principal{Name: "ci", Namespaces: []string{"a"}, RequestKey: "k-1", Operator: true})
+		w = w.as(service.Caller{Name: "ci", Namespaces: []string{"a"}, RequestKey: "k-1", Operator: true})
 		submit := func(kind string) (*flowfabric.SubmitResult, error) { // as a server does: the client itself would mint an id
-			return transport.Call(request, w.Connection(), wire.SubmitBriefly, &wire.SubmitRequest{Body: flowfabric.Submission{Kind: kind}}, transport.Options{})
+			return transport.Call(ctx, w.Connection(), wire.SubmitBriefly, &wire.SubmitRequest{Body: flowfabric.Submission{Kind: kind}}, transport.Options{})
 		}
 		first, again := must[*flowfabric.SubmitResult](t)(submit("k")), must[*flowfabric.SubmitResult](t)(submit("k"))
 		if *first != *again || first.Duplicate {
@@ -365,18 +366,18 @@ func TestU13_the_key_of_a_request_makes_its_commands_repeatable(t *testing.T) {
 		}
 		batch := &wire.SubmitManyRequest{}
 		batch.Body.Items = []flowfabric.Submission{{Kind: "k"}, {Kind: "k"}}
-		one := *must[*wire.SubmitResults](t)(transport.Call(request, w.Connection(), wire.SubmitMany, batch, transport.Options{}))
-		two := *must[*wire.SubmitResults](t)(transport.Call(request, w.Connection(), wire.SubmitMany, batch, transport.Options{}))
+		one := *must[*wire.SubmitResults](t)(transport.Call(ctx, w.Connection(), wire.SubmitMany, batch, transport.Options{}))
+		two := *must[*wire.SubmitResults](t)(transport.Call(ctx, w.Connection(), wire.SubmitMany, batch, transport.Options{}))
 		if diff := cmp.Diff(one, two); diff != "" || one[0].ID == one[1].ID {
 			t.Errorf("a batch again: %s", diff)
 		}
-		must[*flowfabric.Execution](t)(w.Operate().Hold(request, first.ID, flowfabric.Action{Reason: "x"}))
-		if _, err := w.Operate().Hold(request, first.ID, flowfabric.Action{Reason: "y"}); flowfabric.CodeOf(err) != "idempotency_conflict" {
+		must[*flowfabric.Execution](t)(w.Operate().Hold(ctx, first.ID, ops.Action{Reason: "x"}))
+		if _, err := w.Operate().Hold(ctx, first.ID, ops.Action{Reason: "y"}); flowfabric.CodeOf(err) != "idempotency_conflict" {
 			t.Errorf("another reason: %v", err)
 		}
-		s := flowfabric.APIKeySettings{Name: "n", Roles: []string{"read"}, Namespaces: []string{"a"}}
-		made := must[*flowfabric.NewAPIKey](t)(w.Admin().APIKeys().Create(request, s))
-		repeat := must[*flowfabric.NewAPIKey](t)(w.Admin().APIKeys().Create(request, s))
+		s := api.APIKeySettings{Name: "n", Roles: []string{"read"}, Namespaces: []string{"a"}}
+		made := must[*api.NewAPIKey](t)(w.Admin().APIKeys().Create(ctx, s))
+		repeat := must[*api.NewAPIKey](t)(w.Admin().APIKeys().Create(ctx, s))
 		if made.Secret == "" || repeat.Secret != "" || repeat.ID != made.ID {
 			t.Errorf("the secret is shown twice, or not once")
 		}

@@ -5,9 +5,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 func TestU99_quotas_are_put_shown_listed_and_deleted(t *testing.T) {
@@ -17,17 +20,17 @@ func TestU99_quotas_are_put_shown_listed_and_deleted(t *testing.T) {
 		if _, err := quotas.Get(ctx, "mail"); flowfabric.CodeOf(err) != "quota_not_found" {
 			t.Errorf("Get of none = %v", err)
 		}
-		settings := flowfabric.QuotaSettings{RateLimit: 10, Window: time.Second, ConcurrencyLimit: 1, PerKey: true}
-		made := must[*flowfabric.Quota](t)(quotas.Put(ctx, "mail", settings, flowfabric.AdminAction{Reason: "they asked"}))
+		settings := api.QuotaSettings{RateLimit: 10, Window: time.Second, ConcurrencyLimit: 1, PerKey: true}
+		made := must[*api.Quota](t)(quotas.Put(ctx, "mail", settings, ops.AdminAction{Reason: "they asked"}))
 		if made.ID != "mail" || made.QuotaSettings != settings || made.Revision != 1 || made.CreatedAt.IsZero() {
 			t.Errorf("made: %+v", made)
 		}
 		stale := made.Revision + 1
-		if _, err := quotas.Put(ctx, "mail", settings, flowfabric.AdminAction{Revision: &stale}); flowfabric.CodeOf(err) != "precondition_failed" {
+		if _, err := quotas.Put(ctx, "mail", settings, ops.AdminAction{Revision: &stale}); flowfabric.CodeOf(err) != "precondition_failed" {
 			t.Errorf("Put of a stale revision = %v", err)
 		}
-		must[*flowfabric.Quota](t)(quotas.Put(ctx, "all", flowfabric.QuotaSettings{}))
-		if got := must[*flowfabric.Quota](t)(quotas.Get(ctx, "all")).QuotaSettings; got != (flowfabric.QuotaSettings{Window: time.Minute}) {
+		must[*api.Quota](t)(quotas.Put(ctx, "all", api.QuotaSettings{}))
+		if got := must[*api.Quota](t)(quotas.Get(ctx, "all")).QuotaSettings; got != (api.QuotaSettings{Window: time.Minute}) {
 			t.Errorf("defaults: %+v", got)
 		}
 		var ids []string
@@ -50,8 +53,8 @@ func TestU134_a_submit_is_attached_to_quotas_by_options_and_by_policy(t *testing
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, w *world) {
 		ctx, quotas := inTime(t), w.Quotas()
-		must[*flowfabric.Quota](t)(quotas.Put(ctx, "mail", flowfabric.QuotaSettings{ConcurrencyLimit: 1, PerKey: true}))
-		uses := []flowfabric.QuotaUse{{Quota: "mail", Key: "acme"}}
+		must[*api.Quota](t)(quotas.Put(ctx, "mail", api.QuotaSettings{ConcurrencyLimit: 1, PerKey: true}))
+		uses := []api.QuotaUse{{Quota: "mail", Key: "acme"}}
 		short := echo.Submission(flowfabric.Text("x"), flowfabric.SubmitOptions{Quotas: uses})
 		long := echo.Submission(flowfabric.Text("x"), flowfabric.SubmitOptions{Policy: &flowfabric.Policy{Quotas: uses, SlotsWhileWaiting: "hold"}})
 		first := must[flowfabric.SubmitResult](t)(w.Submit(ctx, short)).ID
@@ -61,19 +64,19 @@ func TestU134_a_submit_is_attached_to_quotas_by_options_and_by_policy(t *testing
 		if _, err := w.Submit(ctx, both); flowfabric.CodeOf(err) != "invalid_argument" {
 			t.Errorf("both = %v", err)
 		}
-		keyless := echo.Submission(flowfabric.Text("x"), flowfabric.SubmitOptions{Quotas: []flowfabric.QuotaUse{{Quota: "mail"}}})
+		keyless := echo.Submission(flowfabric.Text("x"), flowfabric.SubmitOptions{Quotas: []api.QuotaUse{{Quota: "mail"}}})
 		if _, err := w.Submit(ctx, keyless); flowfabric.CodeOf(err) != "invalid_policy" {
 			t.Errorf("without its key = %v", err)
 		}
-		must[*flowfabric.Claimed](t)(w.Operate().Claim(ctx, first))
-		quota := must[*flowfabric.Quota](t)(quotas.Get(ctx, "mail"))
-		if diff := cmp.Diff([]flowfabric.QuotaKey{{Key: "acme", Slots: 1, Holders: []flowfabric.ID{first}}}, quota.Keys); diff != "" {
+		must[*api.Claimed](t)(w.Operate().Claim(ctx, first))
+		quota := must[*api.Quota](t)(quotas.Get(ctx, "mail"))
+		if diff := cmp.Diff([]api.QuotaKey{{Key: "acme", Slots: 1, Holders: []flowfabric.ID{first}}}, quota.Keys); diff != "" {
 			t.Errorf("in use (-want +got):\n%s", diff)
 		}
 		if err := quotas.Delete(ctx, "mail"); flowfabric.CodeOf(err) != "quota_in_use" {
 			t.Errorf("Delete = %v", err)
 		}
-		if err := quotas.Delete(ctx, "mail", flowfabric.DeleteQuotaOptions{Force: true}); err != nil {
+		if err := quotas.Delete(ctx, "mail", ops.DeleteQuotaOptions{Force: true}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -83,12 +86,12 @@ func TestU101_a_namespace_has_default_quotas(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, w *world) {
 		ctx, namespaces := inTime(t), w.Admin().Namespaces()
-		settings := flowfabric.NamespaceSettings{DefaultQuotas: []flowfabric.QuotaUse{{Quota: "mail"}}}
+		settings := api.NamespaceSettings{DefaultQuotas: []api.QuotaUse{{Quota: "mail"}}}
 		if _, err := namespaces.Put(ctx, "default", settings); flowfabric.CodeOf(err) != "invalid_argument" {
 			t.Errorf("of a quota that is not there = %v", err)
 		}
-		must[*flowfabric.Quota](t)(w.Quotas().Put(ctx, "mail", flowfabric.QuotaSettings{RateLimit: 1}))
-		made := must[*flowfabric.Namespace](t)(namespaces.Put(ctx, "default", settings))
+		must[*api.Quota](t)(w.Quotas().Put(ctx, "mail", api.QuotaSettings{RateLimit: 1}))
+		made := must[*api.Namespace](t)(namespaces.Put(ctx, "default", settings))
 		if diff := cmp.Diff(settings, made.NamespaceSettings); diff != "" {
 			t.Errorf("settings (-want +got):\n%s", diff)
 		}

@@ -7,15 +7,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 // claimed is one execution that the instance takes.
-func (w *world) claimed(t *testing.T, instance string) *flowfabric.Claimed {
+func (w *world) claimed(t *testing.T, instance string) *api.Claimed {
 	t.Helper()
-	answer := must[flowfabric.ClaimAnswer](t)(w.Work().Claim(inTime(t), flowfabric.ClaimRequest{
+	answer := must[api.ClaimAnswer](t)(w.Work().Claim(inTime(t), api.ClaimRequest{
 		WorkerID: "hand", InstanceID: instance, Lanes: []string{"default"}, Wait: 20 * time.Second,
 	}))
 	if len(answer.Tasks) != 1 {
@@ -36,9 +39,9 @@ func TestU35_a_client_counts_by_value(t *testing.T) {
 		w.submitted(t, flowfabric.SubmitOptions{Lane: "a", Tags: map[string]string{"tier": "gold"}})
 		w.submitted(t, flowfabric.SubmitOptions{Lane: "b", Tags: map[string]string{"tier": "gold"}})
 		w.submitted(t, flowfabric.SubmitOptions{Lane: "b"})
-		count := func(by string) flowfabric.Count {
+		count := func(by string) api.Count {
 			t.Helper()
-			return must[flowfabric.Count](t)(w.Executions().Count(ctx, flowfabric.Filter{}, flowfabric.CountOptions{By: by}))
+			return must[api.Count](t)(w.Executions().Count(ctx, ops.Filter{}, ops.CountOptions{By: by}))
 		}
 		for by, want := range map[string]map[string]int{
 			"status": {"ready": 3}, "public_state": {"waiting": 3}, "lane": {"a": 1, "b": 2}, "tag.tier": {"gold": 2}, "": nil,
@@ -47,7 +50,7 @@ func TestU35_a_client_counts_by_value(t *testing.T) {
 				t.Errorf("by %q: %+v", by, got)
 			}
 		}
-		if _, err := w.Executions().Count(ctx, flowfabric.Filter{}, flowfabric.CountOptions{By: "odd"}); flowfabric.CodeOf(err) != "invalid_argument" {
+		if _, err := w.Executions().Count(ctx, ops.Filter{}, ops.CountOptions{By: "odd"}); flowfabric.CodeOf(err) != "invalid_argument" {
 			t.Errorf("by odd = %v", err)
 		}
 	})
@@ -60,15 +63,15 @@ func TestU58_a_client_reads_what_a_bulk_job_did(t *testing.T) {
 		ended := w.submitted(t, flowfabric.SubmitOptions{Lane: "l"})
 		must[*flowfabric.Execution](t)(w.Cancel(ctx, ended, "no"))
 		waiting := w.submitted(t, flowfabric.SubmitOptions{Lane: "l"})
-		job := must[*flowfabric.BulkJob](t)(w.Operate().Bulk(ctx, flowfabric.BulkRequest{
-			Action: flowfabric.BulkHold, Filter: flowfabric.Filter{Lane: []string{"l"}}, RatePerSecond: 1000,
+		job := must[*api.BulkJob](t)(w.Operate().Bulk(ctx, ops.BulkRequest{
+			Action: api.BulkHold, Filter: ops.Filter{Lane: []string{"l"}}, RatePerSecond: 1000,
 		}))
-		job = must[*flowfabric.BulkJob](t)(w.Operate().WaitBulk(ctx, job.ID))
+		job = must[*api.BulkJob](t)(w.Operate().WaitBulk(ctx, job.ID))
 		if job.State != "done" || job.Done != 1 || job.RatePerSecond != 1000 {
 			t.Errorf("job %+v", job)
 		}
 		var seen []flowfabric.ID
-		for item, err := range w.Operate().BulkItems(ctx, job.ID, flowfabric.BulkItemOptions{Limit: 1}) {
+		for item, err := range w.Operate().BulkItems(ctx, job.ID, ops.BulkItemOptions{Limit: 1}) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -78,11 +81,11 @@ func TestU58_a_client_reads_what_a_bulk_job_did(t *testing.T) {
 			t.Errorf("items %q", seen)
 		}
 		no := false
-		page := must[flowfabric.Page[flowfabric.BulkItem]](t)(w.Operate().BulkItemsPage(ctx, job.ID, flowfabric.BulkItemOptions{OK: &no}))
+		page := must[flowfabric.Page[api.BulkItem]](t)(w.Operate().BulkItemsPage(ctx, job.ID, ops.BulkItemOptions{OK: &no}))
 		if len(page.Items) != 1 || page.Items[0].ID != ended || page.Items[0].OK || !errors.Is(page.Items[0].Err, flowfabric.ErrState) || page.NextCursor != "" {
 			t.Errorf("refused ones %+v", page)
 		}
-		jobs := must[flowfabric.Page[*flowfabric.BulkJob]](t)(w.Operate().BulkJobsPage(ctx, flowfabric.PageOptions{Limit: 1}))
+		jobs := must[flowfabric.Page[*api.BulkJob]](t)(w.Operate().BulkJobsPage(ctx, flowfabric.PageOptions{Limit: 1}))
 		if len(jobs.Items) != 1 || jobs.Items[0].ID != job.ID || jobs.NextCursor != "" {
 			t.Errorf("jobs %+v", jobs)
 		}
@@ -99,24 +102,24 @@ func TestU100_a_client_sees_what_goes_on_in_a_lane_and_changes_what_it_saw(t *te
 		w.submitted(t, flowfabric.SubmitOptions{})
 		w.claimed(t, "hand-1")
 		w.submitted(t, flowfabric.SubmitOptions{})
-		must[flowfabric.Count](t)(w.Executions().Count(ctx, flowfabric.Filter{})) // waits for what lists show
-		lane := must[*flowfabric.Lane](t)(w.Lanes().Get(ctx, "default"))
+		must[api.Count](t)(w.Executions().Count(ctx, ops.Filter{})) // waits for what lists show
+		lane := must[*api.Lane](t)(w.Lanes().Get(ctx, "default"))
 		if lane.Workers != 1 || lane.OldestReadyAt.IsZero() || lane.Rates.Submitted.OneMinute <= 0 || lane.Rates.Started.FiveMinutes <= 0 {
 			t.Errorf("lane %+v", lane)
 		}
 		if lane.Counts[flowfabric.StatusReady] != 1 || lane.Counts[flowfabric.StatusRunning] != 1 {
 			t.Errorf("counts %v", lane.Counts)
 		}
-		must[*flowfabric.Lane](t)(w.Lanes().Pause(ctx, "default", flowfabric.LaneAction{Revision: &lane.Revision}))
-		if _, err := w.Lanes().Resume(ctx, "default", flowfabric.LaneAction{Revision: &lane.Revision}); flowfabric.CodeOf(err) != "precondition_failed" {
+		must[*api.Lane](t)(w.Lanes().Pause(ctx, "default", ops.LaneAction{Revision: &lane.Revision}))
+		if _, err := w.Lanes().Resume(ctx, "default", ops.LaneAction{Revision: &lane.Revision}); flowfabric.CodeOf(err) != "precondition_failed" {
 			t.Errorf("a stale revision = %v", err)
 		}
-		must[*flowfabric.Lane](t)(w.Lanes().Put(ctx, "another", flowfabric.LaneSettings{}))
-		page := must[flowfabric.Page[*flowfabric.Lane]](t)(w.Lanes().Page(ctx, flowfabric.PageOptions{Limit: 1}))
+		must[*api.Lane](t)(w.Lanes().Put(ctx, "another", api.LaneSettings{}))
+		page := must[flowfabric.Page[*api.Lane]](t)(w.Lanes().Page(ctx, flowfabric.PageOptions{Limit: 1}))
 		if len(page.Items) != 1 || page.Items[0].Name != "another" || page.NextCursor == "" {
 			t.Errorf("page %+v", page)
 		}
-		workers := must[flowfabric.Page[*flowfabric.WorkerInfo]](t)(w.Workers().Page(ctx, flowfabric.WorkerFilter{Lane: "default", Limit: 1}))
+		workers := must[flowfabric.Page[*api.Worker]](t)(w.Workers().Page(ctx, ops.WorkerFilter{Lane: "default", Limit: 1}))
 		if len(workers.Items) != 1 || workers.NextCursor != "" {
 			t.Errorf("workers %+v", workers)
 		}
@@ -143,21 +146,21 @@ func TestU26_policy_attempts_leases_and_the_detail_of_a_failure_are_shown(t *tes
 				t.Errorf("policy %s: %v", text, err)
 			}
 		}
-		must[[]flowfabric.WorkAnswer](t)(w.Work().Do(ctx, flowfabric.WorkItem{Op: flowfabric.OpDelay, ID: id, Lease: task.Lease}))
+		must[[]api.WorkAnswer](t)(w.Work().Do(ctx, api.WorkItem{Op: api.OpDelay, ID: id, Lease: task.Lease}))
 		task = w.claimed(t, "hand-1")
 		detail := flowfabric.Bytes([]byte{0, 0xff, '\n'}, "application/x-odd")
-		answers := must[[]flowfabric.WorkAnswer](t)(w.Work().Do(ctx, flowfabric.WorkItem{Op: flowfabric.OpFail, ID: id, Lease: task.Lease, Message: "no", Detail: detail}))
+		answers := must[[]api.WorkAnswer](t)(w.Work().Do(ctx, api.WorkItem{Op: api.OpFail, ID: id, Lease: task.Lease, Message: "no", Detail: detail}))
 		if answers[0].Err != nil {
 			t.Fatal(answers[0].Err)
 		}
-		attempt := must[*flowfabric.Attempt](t)(w.Executions().Attempt(ctx, id, flowfabric.LatestAttempt))
+		attempt := must[*api.Attempt](t)(w.Executions().Attempt(ctx, id, ops.LatestAttempt))
 		for _, got := range []flowfabric.Payload{attempt.Failure.Detail, must[*flowfabric.Execution](t)(w.Get(ctx, id)).Failure.Detail} {
 			if string(got.Data) != string(detail.Data) || got.ContentType != detail.ContentType {
 				t.Errorf("detail %q of %s", got.Data, got.ContentType)
 			}
 		}
-		first := must[flowfabric.Page[flowfabric.LeaseRecord]](t)(w.Executions().LeasesPage(ctx, id, flowfabric.PageOptions{Limit: 1}))
-		second := must[flowfabric.Page[flowfabric.LeaseRecord]](t)(w.Executions().LeasesPage(ctx, id, flowfabric.PageOptions{Limit: 1, Cursor: first.NextCursor}))
+		first := must[flowfabric.Page[api.LeaseRecord]](t)(w.Executions().LeasesPage(ctx, id, flowfabric.PageOptions{Limit: 1}))
+		second := must[flowfabric.Page[api.LeaseRecord]](t)(w.Executions().LeasesPage(ctx, id, flowfabric.PageOptions{Limit: 1, Cursor: first.NextCursor}))
 		if first.Items[0].Epoch != 1 || first.NextCursor == "" || second.Items[0].Epoch != 2 || second.NextCursor != "" {
 			t.Errorf("leases %+v, then %+v", first, second)
 		}
@@ -170,14 +173,14 @@ func TestU66_a_renewal_tells_a_client_to_drain(t *testing.T) {
 		ctx := inTime(t)
 		w.submitted(t, flowfabric.SubmitOptions{})
 		task := w.claimed(t, "hand-1")
-		renew := flowfabric.WorkItem{Op: flowfabric.OpRenew, ID: task.ID, Lease: task.Lease}
+		renew := api.WorkItem{Op: api.OpRenew, ID: task.ID, Lease: task.Lease}
 		for _, drain := range []bool{false, true} {
 			if drain {
-				if err := w.Workers().Drain(ctx, flowfabric.WorkerTarget{InstanceID: "hand-1"}); err != nil {
+				if err := w.Workers().Drain(ctx, ops.WorkerTarget{InstanceID: "hand-1"}); err != nil {
 					t.Fatal(err)
 				}
 			}
-			answer := must[[]flowfabric.WorkAnswer](t)(w.Work().Do(ctx, renew))[0]
+			answer := must[[]api.WorkAnswer](t)(w.Work().Do(ctx, renew))[0]
 			if answer.Err != nil || answer.Renewal.Drain != drain {
 				t.Errorf("drain %v: %+v", drain, answer)
 			}
@@ -200,7 +203,7 @@ func TestU33_a_batch_is_submitted_whole_or_not_at_all(t *testing.T) {
 				t.Errorf("refused with %v, %v", err, refusal.Current)
 			}
 		}
-		if n := must[flowfabric.Count](t)(w.Executions().Count(ctx, flowfabric.Filter{})).Total; n != 0 {
+		if n := must[api.Count](t)(w.Executions().Count(ctx, ops.Filter{})).Total; n != 0 {
 			t.Errorf("%d were created", n)
 		}
 		results := must[[]flowfabric.SubmitResult](t)(w.SubmitMany(ctx, []flowfabric.Submission{good, good}, flowfabric.SubmitManyOptions{Atomic: true}))

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 // batchItem is a command as it came in a batch.
@@ -52,8 +53,8 @@ func doneAll(w http.ResponseWriter, r *http.Request) {
 	says(200, string(text))(w, r)
 }
 
-func failItem(n int) flowfabric.WorkItem {
-	return flowfabric.WorkItem{Op: flowfabric.OpFail, ID: "018f4e5e-0000-7000-8000-000000000001", Message: strconv.Itoa(n)}
+func failItem(n int) api.WorkItem {
+	return api.WorkItem{Op: api.OpFail, ID: "018f4e5e-0000-7000-8000-000000000001", Message: strconv.Itoa(n)}
 }
 
 func TestU145_what_queues_while_a_call_is_under_way_travels_together(t *testing.T) {
@@ -114,13 +115,13 @@ func TestU22_one_command_that_is_none_takes_no_other_with_it(t *testing.T) {
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		doneAll(w, r)
 	})
-	var items []flowfabric.WorkItem
+	var items []api.WorkItem
 	for n := range 20 {
 		items = append(items, failItem(n))
 	}
-	items[5] = flowfabric.WorkItem{Op: "dance", ID: items[5].ID}
-	items[6] = flowfabric.WorkItem{Op: flowfabric.OpStep, ID: "nobody"}
-	answers := must[[]flowfabric.WorkAnswer](t)(client.Work().Do(inTime(t), items...))
+	items[5] = api.WorkItem{Op: "dance", ID: items[5].ID}
+	items[6] = api.WorkItem{Op: api.OpStep, ID: "nobody"}
+	answers := must[[]api.WorkAnswer](t)(client.Work().Do(inTime(t), items...))
 	for n, answer := range answers {
 		switch n {
 		case 5, 6, 13:
@@ -139,7 +140,7 @@ func TestU15_a_command_of_unknown_outcome_is_sent_again(t *testing.T) {
 	t.Parallel()
 	unknown := `{"items":[{"index":0,"ok":true,"outcome":"0"},{"index":1,"ok":false,"error":{"code":"timeout","class":"unavailable","retryable":true}}],"failed":1}`
 	in, client := serve(t, says(200, unknown), doneAll)
-	answers := must[[]flowfabric.WorkAnswer](t)(client.Work().Do(inTime(t), failItem(0), failItem(1)))
+	answers := must[[]api.WorkAnswer](t)(client.Work().Do(inTime(t), failItem(0), failItem(1)))
 	for n, answer := range answers {
 		if answer.Err != nil || answer.Outcome != strconv.Itoa(n) {
 			t.Errorf("command %d was answered with %+v", n, answer)

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
@@ -64,7 +65,7 @@ func TestU9_payloads_come_back_bit_for_bit_on_every_way(t *testing.T) {
 
 			task := claimKind(t, w, kind)
 			same("Claim", task.Input, input)
-			do := func(item flowfabric.WorkItem) flowfabric.WorkAnswer {
+			do := func(item api.WorkItem) api.WorkAnswer {
 				item.ID, item.Lease = id, task.Lease
 				answers, err := w.Work().Do(ctx, item)
 				if err != nil || answers[0].Err != nil {
@@ -72,8 +73,8 @@ func TestU9_payloads_come_back_bit_for_bit_on_every_way(t *testing.T) {
 				}
 				return answers[0]
 			}
-			same("step", do(flowfabric.WorkItem{Op: flowfabric.OpStep, Step: "s", Result: step}).Step.Result, step)
-			do(flowfabric.WorkItem{Op: flowfabric.OpFail, Message: "m", Detail: detail, RetryAfter: new(time.Duration)})
+			same("step", do(api.WorkItem{Op: api.OpStep, Step: "s", Result: step}).Step.Result, step)
+			do(api.WorkItem{Op: api.OpFail, Message: "m", Detail: detail, RetryAfter: new(time.Duration)})
 			if x, err = w.Get(ctx, id); err != nil {
 				t.Fatal(err)
 			}
@@ -84,7 +85,7 @@ func TestU9_payloads_come_back_bit_for_bit_on_every_way(t *testing.T) {
 			}
 			same("Steps", steps[0].Result, step)
 			task = claimKind(t, w, kind)
-			do(flowfabric.WorkItem{Op: flowfabric.OpComplete, Result: result})
+			do(api.WorkItem{Op: api.OpComplete, Result: result})
 			if x, err = w.Wait(ctx, id); err != nil {
 				t.Fatal(err)
 			}
@@ -100,8 +101,8 @@ func TestU9_payloads_come_back_bit_for_bit_on_every_way(t *testing.T) {
 }
 
 // claimKind takes the one execution of a kind.
-func claimKind(t *rapid.T, w *world, kind string) *flowfabric.Claimed {
-	answer, err := w.Work().Claim(t.Context(), flowfabric.ClaimRequest{
+func claimKind(t *rapid.T, w *world, kind string) *api.Claimed {
+	answer, err := w.Work().Claim(t.Context(), api.ClaimRequest{
 		WorkerID: "hand", InstanceID: "hand-1", Lanes: []string{"default"}, Kinds: []string{kind}, Wait: patience, Max: 1,
 	})
 	if err != nil || len(answer.Tasks) != 1 {

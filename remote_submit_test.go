@@ -307,7 +307,7 @@ func TestU22_an_item_that_is_refused_in_a_batch_is_refused_as_it_were_alone(t *t
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := openWorld(t, address(t), engine.Hooks{})
-			s := must[*server.Server](t)(server.New(w.Client, server.Config{Open: true, Logger: silent()}))
+			s := must[*server.Server](t)(server.New(backend(w.Client), server.Config{Open: true, Logger: silent()}))
 			listener := httptest.NewServer(s.Handler())
 			t.Cleanup(listener.Close)
 			contexts, all := many(t, 40)

@@ -5,17 +5,18 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 func TestW37_a_waitpoint_and_a_wait_have_a_name_before_their_first_try(t *testing.T) {
 	t.Parallel()
 	in, client := serve(t, problem(503, busy), says(200, `{"items":[{"index":0,"ok":true},{"index":1,"ok":true},{"index":2,"ok":true}],"failed":0}`))
 	const id = "018f4e5e-0000-7000-8000-000000000001"
-	named := flowfabric.NewWaitpoint{Key: "a", IdempotencyKey: "mine"}
+	named := api.NewWaitpoint{Key: "a", IdempotencyKey: "mine"}
 	_, err := client.Work().Do(inTime(t),
-		flowfabric.WorkItem{Op: flowfabric.OpWaitpoint, ID: id, Waitpoint: &flowfabric.NewWaitpoint{Key: "a"}},
-		flowfabric.WorkItem{Op: flowfabric.OpWaitpoint, ID: id, Waitpoint: &named},
-		flowfabric.WorkItem{Op: flowfabric.OpSuspend, ID: id, Suspension: &flowfabric.Suspension{Until: flowfabric.OperatorOnly()}},
+		api.WorkItem{Op: api.OpWaitpoint, ID: id, Waitpoint: &api.NewWaitpoint{Key: "a"}},
+		api.WorkItem{Op: api.OpWaitpoint, ID: id, Waitpoint: &named},
+		api.WorkItem{Op: api.OpSuspend, ID: id, Suspension: &flowfabric.Suspension{Until: flowfabric.OperatorOnly()}},
 	)
 	if err != nil || len(in.all()) != 2 || string(in.all()[0].body) != string(in.all()[1].body) {
 		t.Fatalf("%v, %d requests", err, len(in.all()))
@@ -36,16 +37,16 @@ func TestW37_a_waitpoint_and_a_wait_have_a_name_before_their_first_try(t *testin
 func TestU145_a_wait_that_no_server_could_read_disturbs_no_other_command(t *testing.T) {
 	t.Parallel()
 	in, client := serve(t, says(200, `{"items":[{"index":0,"ok":true,"outcome":"suspended","suspension_id":"s"}],"failed":0}`))
-	suspend := func(c flowfabric.Condition) flowfabric.WorkItem {
-		return flowfabric.WorkItem{Op: flowfabric.OpSuspend, ID: "018f4e5e-0000-7000-8000-000000000001", Suspension: &flowfabric.Suspension{Until: c}}
+	suspend := func(c flowfabric.Condition) api.WorkItem {
+		return api.WorkItem{Op: api.OpSuspend, ID: "018f4e5e-0000-7000-8000-000000000001", Suspension: &flowfabric.Suspension{Until: c}}
 	}
 	count := flowfabric.CountOf(1, flowfabric.DistinctSources, "a")
 	count.SourceTypes = []string{}
 	answers, err := client.Work().Do(inTime(t),
 		suspend(flowfabric.Condition{Type: "sometimes"}), suspend(flowfabric.OperatorOnly()), suspend(flowfabric.AnyOf(count)),
-		flowfabric.WorkItem{Op: flowfabric.OpSuspend, ID: "018f4e5e-0000-7000-8000-000000000001"},
-		flowfabric.WorkItem{Op: flowfabric.OpWaitpoint, ID: "018f4e5e-0000-7000-8000-000000000001"},
-		flowfabric.WorkItem{Op: flowfabric.OpWaitpoint, ID: "018f4e5e-0000-7000-8000-000000000001", Waitpoint: &flowfabric.NewWaitpoint{}},
+		api.WorkItem{Op: api.OpSuspend, ID: "018f4e5e-0000-7000-8000-000000000001"},
+		api.WorkItem{Op: api.OpWaitpoint, ID: "018f4e5e-0000-7000-8000-000000000001"},
+		api.WorkItem{Op: api.OpWaitpoint, ID: "018f4e5e-0000-7000-8000-000000000001", Waitpoint: &api.NewWaitpoint{}},
 	)
 	if err != nil || len(in.all()) != 1 {
 		t.Fatalf("%v, %d requests", err, len(in.all()))

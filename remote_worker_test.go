@@ -8,7 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/server"
 )
@@ -22,7 +25,7 @@ type outage struct {
 
 func newOutage(t testing.TB, client *flowfabric.Client) *outage {
 	t.Helper()
-	s, err := server.New(client, server.Config{Open: true, Logger: silent()})
+	s, err := server.New(backend(client), server.Config{Open: true, Logger: silent()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,8 +112,8 @@ func TestU145_a_worker_that_drains_leaves_no_lease_behind(t *testing.T) {
 		receive(t, began)
 	}
 	stop()
-	running := flowfabric.Filter{Status: []flowfabric.Status{flowfabric.StatusRunning}}
-	if n := must[flowfabric.Count](t)(w.Executions().Count(ctx, running)).Total; n != 0 {
+	running := ops.Filter{Status: []flowfabric.Status{flowfabric.StatusRunning}}
+	if n := must[api.Count](t)(w.Executions().Count(ctx, running)).Total; n != 0 {
 		t.Errorf("%d executions are leased to a worker that is gone", n)
 	}
 }
@@ -118,7 +121,7 @@ func TestU145_a_worker_that_drains_leaves_no_lease_behind(t *testing.T) {
 // deafServer serves with nobody told that a caller has gone: its word takes a while to come.
 func deafServer(t testing.TB, client *flowfabric.Client) string {
 	t.Helper()
-	s, err := server.New(client, server.Config{Open: true, Logger: silent()})
+	s, err := server.New(backend(client), server.Config{Open: true, Logger: silent()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/server"
 )
@@ -58,7 +61,7 @@ func TestU122_a_key_with_one_role_is_enough_for_what_the_role_promises(t *testin
 // nobodyRefused checks that no call was refused, not even one whose refusal a client gets over.
 func (k *keyed) nobodyRefused(t *testing.T) {
 	t.Helper()
-	for row, err := range k.Admin().Audit(inTime(t), flowfabric.AuditFilter{}) {
+	for row, err := range k.Admin().Audit(inTime(t), ops.AuditFilter{}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,16 +113,16 @@ func workerStory(t *testing.T, k *keyed, c *flowfabric.Client) {
 	})
 	run := must[*flowfabric.Run[[]string]](t)(wait.Submit(ctx, k.Client, flowfabric.None{}))
 	word := k.awaits(t, run.ID(), "word")
-	must[flowfabric.SignalReceipt](t)(k.Signal(ctx, flowfabric.Signal{WaitpointID: word.ID, Token: word.Token, Name: "word", Payload: flowfabric.Text("said")}))
+	must[api.SignalReceipt](t)(k.Signal(ctx, flowfabric.Signal{WaitpointID: word.ID, Token: word.Token, Name: "word", Payload: flowfabric.Text("said")}))
 	link := receive(t, links)[0]
 	k.awaits(t, run.ID(), "ok")
-	must[flowfabric.LinkOutcome](t)(k.Waitpoints().Decide(ctx, link.ID, tokenOf(link.URL), flowfabric.LinkDecision{Decision: "approve"}))
+	must[api.LinkOutcome](t)(k.Waitpoints().Decide(ctx, link.ID, tokenOf(link.URL), api.LinkDecision{Decision: "approve"}))
 	got := must[[]string](t)(run.Result(ctx))
 	if slices.Sort(got); !slices.Equal(got, []string{"A", "B", "ann", "said", "stepped"}) {
 		t.Errorf("%q", got)
 	}
 	stop()
-	for worker, err := range k.Workers().List(ctx, flowfabric.WorkerFilter{State: "all"}) {
+	for worker, err := range k.Workers().List(ctx, ops.WorkerFilter{State: "all"}) {
 		if err != nil || worker.State != "dead" || worker.RegisteredBy != "minimal" {
 			t.Errorf("the worker did not sign off: %+v, %v", worker, err)
 		}
@@ -149,7 +152,7 @@ func cancelledStory(t *testing.T, k *keyed, c *flowfabric.Client) {
 func brokerStory(t *testing.T, k *keyed, c *flowfabric.Client) {
 	ctx := inTime(t)
 	id := must[flowfabric.SubmitResult](t)(k.Submit(ctx, echo.Submission(flowfabric.Text("in")))).ID
-	grants := must[[]flowfabric.Grant](t)(c.Work().Grant(ctx, forRender("default")))
+	grants := must[[]api.Grant](t)(c.Work().Grant(ctx, forRender("default")))
 	if len(grants) != 1 || grants[0].ExecutionID != id {
 		t.Fatalf("%+v", grants)
 	}
@@ -159,10 +162,10 @@ func brokerStory(t *testing.T, k *keyed, c *flowfabric.Client) {
 	if err := c.Work().ReturnGrant(ctx, grants[0].Key); err != nil {
 		t.Fatal(err)
 	}
-	again := must[[]flowfabric.Grant](t)(c.Work().Grant(ctx, forRender("default")))[0]
+	again := must[[]api.Grant](t)(c.Work().Grant(ctx, forRender("default")))[0]
 	worker := k.with(t, "renderer", "work")
-	claimed := must[*flowfabric.Claimed](t)(worker.Work().ClaimGrant(ctx, again.Key, render))
-	answers := must[[]flowfabric.WorkAnswer](t)(worker.Work().Do(ctx, flowfabric.WorkItem{Op: flowfabric.OpComplete, ID: id, Lease: claimed.Lease}))
+	claimed := must[*api.Claimed](t)(worker.Work().ClaimGrant(ctx, again.Key, render))
+	answers := must[[]api.WorkAnswer](t)(worker.Work().Do(ctx, api.WorkItem{Op: api.OpComplete, ID: id, Lease: claimed.Lease}))
 	if answers[0].Err != nil {
 		t.Error(answers[0].Err)
 	}
@@ -179,7 +182,7 @@ func submitStory(t *testing.T, k *keyed, c *flowfabric.Client) {
 	if err := c.Nudge(ctx, "default"); err != nil {
 		t.Error(err)
 	}
-	must[*flowfabric.Explanation](t)(c.Executions().Explain(ctx, run.ID()))
+	must[*api.Explanation](t)(c.Executions().Explain(ctx, run.ID()))
 	_, stop := k.work(t, flowfabric.WorkerConfig{}, func(w *flowfabric.Worker) {
 		flowfabric.Handle(w, double, func(_ context.Context, _ *flowfabric.Task, in int) (int, error) { return 2 * in, nil })
 	})
@@ -188,7 +191,7 @@ func submitStory(t *testing.T, k *keyed, c *flowfabric.Client) {
 		t.Errorf("the result is %d", got)
 	}
 	must[*flowfabric.Execution](t)(run.Wait(ctx))
-	for event, err := range c.Events().Follow(ctx, flowfabric.ReadOptions{After: flowfabric.FromStart, EventFilter: flowfabric.EventFilter{ExecutionID: run.ID()}}) {
+	for event, err := range c.Events().Follow(ctx, ops.ReadOptions{After: api.FromStart, EventFilter: ops.EventFilter{ExecutionID: run.ID()}}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -215,11 +218,11 @@ func flowStory(t *testing.T, k *keyed, c *flowfabric.Client) {
 	if flow := must[*flowfabric.FlowView](t)(c.Flows().Wait(ctx, run.ID)); flow.State != flowfabric.FlowCompleted {
 		t.Errorf("the flow is %s", flow.State)
 	}
-	must[*flowfabric.FlowGraph](t)(c.Flows().Graph(ctx, run.ID))
-	if members := must[[]flowfabric.FlowMember](t)(all(c.Flows().Members(ctx, run.ID))); len(members) != 2 {
+	must[*api.FlowGraph](t)(c.Flows().Graph(ctx, run.ID))
+	if members := must[[]api.FlowMember](t)(all(c.Flows().Members(ctx, run.ID))); len(members) != 2 {
 		t.Errorf("%d members", len(members))
 	}
-	page := must[flowfabric.EventPage](t)(c.Events().Read(ctx, flowfabric.ReadOptions{After: flowfabric.FromStart, EventFilter: flowfabric.EventFilter{FlowID: run.ID}}))
+	page := must[api.EventPage](t)(c.Events().Read(ctx, ops.ReadOptions{After: api.FromStart, EventFilter: ops.EventFilter{FlowID: run.ID}}))
 	if len(page.Events) == 0 {
 		t.Error("the flow has no events")
 	}
@@ -227,7 +230,7 @@ func flowStory(t *testing.T, k *keyed, c *flowfabric.Client) {
 		t.Errorf("it lists %d flows", len(flows))
 	}
 	second := must[*flowfabric.FlowRun](t)(c.Flows().Submit(ctx, flowfabric.Flow{Kind: "graph", Nodes: []flowfabric.Node{part.Node("a", "A", flowfabric.SubmitOptions{Lane: "later"})}}))
-	must[flowfabric.FlowCancelProgress](t)(c.Flows().Cancel(ctx, second.ID, flowfabric.FlowCancel{}))
+	must[api.FlowCancelProgress](t)(c.Flows().Cancel(ctx, second.ID, flowfabric.FlowCancel{}))
 }
 
 func readStory(t *testing.T, k *keyed, c *flowfabric.Client) {
@@ -236,14 +239,14 @@ func readStory(t *testing.T, k *keyed, c *flowfabric.Client) {
 	flow := must[*flowfabric.FlowRun](t)(k.Flows().Submit(ctx, flowfabric.Flow{Kind: "graph", Nodes: []flowfabric.Node{part.Node("a", "A")}}))
 	calls := map[string]func() error{
 		"get":      func() error { _, err := c.Get(ctx, id); return err },
-		"list":     func() error { _, err := c.Executions().Page(ctx, flowfabric.ListOptions{}); return err },
-		"count":    func() error { _, err := c.Executions().Count(ctx, flowfabric.Filter{}); return err },
+		"list":     func() error { _, err := c.Executions().Page(ctx, ops.ListOptions{}); return err },
+		"count":    func() error { _, err := c.Executions().Count(ctx, ops.Filter{}); return err },
 		"input":    func() error { _, err := c.Executions().Input(ctx, id); return err },
 		"attempts": func() error { _, err := c.Executions().Attempts(ctx, id); return err },
 		"steps":    func() error { _, err := c.Executions().Steps(ctx, id); return err },
 		"explain":  func() error { _, err := c.Executions().Explain(ctx, id); return err },
 		"events": func() error {
-			_, err := c.Events().Read(ctx, flowfabric.ReadOptions{After: flowfabric.FromStart})
+			_, err := c.Events().Read(ctx, ops.ReadOptions{After: api.FromStart})
 			return err
 		},
 		"flow":       func() error { _, err := c.Flows().Get(ctx, flow.ID); return err },
@@ -270,36 +273,36 @@ func operateStory(t *testing.T, k *keyed, c *flowfabric.Client) {
 	readStory(t, k, c)
 	ctx := inTime(t)
 	id := must[flowfabric.SubmitResult](t)(k.Submit(ctx, echo.Submission(flowfabric.Text("in")))).ID
-	must[*flowfabric.Lane](t)(c.Lanes().Pause(ctx, "default"))
-	must[*flowfabric.Lane](t)(c.Lanes().Resume(ctx, "default"))
+	must[*api.Lane](t)(c.Lanes().Pause(ctx, "default"))
+	must[*api.Lane](t)(c.Lanes().Resume(ctx, "default"))
 	must[*flowfabric.Execution](t)(c.Operate().Hold(ctx, id))
 	must[*flowfabric.Execution](t)(c.Operate().ReleaseHold(ctx, id))
 	must[*flowfabric.Execution](t)(c.Operate().SetPriority(ctx, id, 5))
-	must[*flowfabric.CreatedBudget](t)(c.Budgets().Create(ctx, flowfabric.Budget{Name: "b", Scope: flowfabric.BudgetScope{Type: "namespace"}, Dimensions: map[string]flowfabric.Limit{"x": {Hard: 5}}}))
+	must[*api.CreatedBudget](t)(c.Budgets().Create(ctx, api.Budget{Name: "b", Scope: api.BudgetScope{Type: "namespace"}, Dimensions: map[string]api.BudgetLimits{"x": {Hard: 5}}}))
 	run := k.waits(t, func(ctx context.Context, task *flowfabric.Task) ([]string, error) {
 		said, err := flowfabric.AwaitSignal[string](ctx, task, "word", flowfabric.WaitOptions{Name: "approved"})
 		return []string{said}, err
 	})
 	k.awaits(t, run.ID(), "word")
-	must[flowfabric.SignalReceipt](t)(c.Operate().Approve(ctx, run.ID(), flowfabric.Approve{Payload: flowfabric.Text("yes")}))
+	must[api.SignalReceipt](t)(c.Operate().Approve(ctx, run.ID(), ops.Approve{Payload: flowfabric.Text("yes")}))
 	if got := must[[]string](t)(run.Result(ctx)); !slices.Equal(got, []string{"yes"}) {
 		t.Errorf("%q", got)
 	}
 	must[*flowfabric.Execution](t)(c.Operate().Replay(ctx, run.ID()))
-	job := must[*flowfabric.BulkJob](t)(c.Operate().Bulk(ctx, flowfabric.BulkRequest{Action: flowfabric.BulkCancel, All: true}))
-	if job = must[*flowfabric.BulkJob](t)(c.Operate().WaitBulk(ctx, job.ID)); job.State == "running" {
+	job := must[*api.BulkJob](t)(c.Operate().Bulk(ctx, ops.BulkRequest{Action: api.BulkCancel, All: true}))
+	if job = must[*api.BulkJob](t)(c.Operate().WaitBulk(ctx, job.ID)); job.State == "running" {
 		t.Errorf("%+v", job)
 	}
 }
 
 func adminStory(t *testing.T, k *keyed, c *flowfabric.Client) {
 	ctx := inTime(t)
-	made := must[*flowfabric.NewAPIKey](t)(c.Admin().APIKeys().Create(ctx, flowfabric.APIKeySettings{Name: "shop", Roles: []string{"submit"}, Namespaces: []string{"default"}}))
-	must[*flowfabric.NewAPIKey](t)(c.Admin().APIKeys().Rotate(ctx, made.ID))
+	made := must[*api.NewAPIKey](t)(c.Admin().APIKeys().Create(ctx, api.APIKeySettings{Name: "shop", Roles: []string{"submit"}, Namespaces: []string{"default"}}))
+	must[*api.NewAPIKey](t)(c.Admin().APIKeys().Rotate(ctx, made.ID))
 	if err := c.Admin().APIKeys().Revoke(ctx, made.ID); err != nil {
 		t.Error(err)
 	}
-	must[flowfabric.Page[flowfabric.AuditRow]](t)(c.Admin().AuditPage(ctx, flowfabric.AuditFilter{}))
+	must[flowfabric.Page[api.AuditRow]](t)(c.Admin().AuditPage(ctx, ops.AuditFilter{}))
 	submitStory(t, k, c)
 }
 
@@ -317,11 +320,11 @@ func tokenStory(t *testing.T, k *keyed, c *flowfabric.Client) {
 		return append(d.By, said), err
 	})
 	word := k.awaits(t, run.ID(), "word")
-	must[flowfabric.SignalReceipt](t)(c.Signal(ctx, flowfabric.Signal{WaitpointID: word.ID, Token: word.Token, Name: "word", Payload: flowfabric.Text("said")}))
+	must[api.SignalReceipt](t)(c.Signal(ctx, flowfabric.Signal{WaitpointID: word.ID, Token: word.Token, Name: "word", Payload: flowfabric.Text("said")}))
 	link := receive(t, links)[0]
-	must[*flowfabric.LinkPage](t)(c.Waitpoints().OpenLink(ctx, link.ID, tokenOf(link.URL)))
+	must[*api.LinkPage](t)(c.Waitpoints().OpenLink(ctx, link.ID, tokenOf(link.URL)))
 	k.awaits(t, run.ID(), "ok")
-	must[flowfabric.LinkOutcome](t)(c.Waitpoints().Decide(ctx, link.ID, tokenOf(link.URL), flowfabric.LinkDecision{Decision: "approve"}))
+	must[api.LinkOutcome](t)(c.Waitpoints().Decide(ctx, link.ID, tokenOf(link.URL), api.LinkDecision{Decision: "approve"}))
 	if got := must[[]string](t)(run.Result(ctx)); !slices.Equal(got, []string{"ann", "said"}) {
 		t.Errorf("%q", got)
 	}
@@ -330,7 +333,7 @@ func tokenStory(t *testing.T, k *keyed, c *flowfabric.Client) {
 // withoutEvents serves a world with an event log that is refused as a server does which does not let workers read it.
 func withoutEvents(t *testing.T, w *world, asked *atomic.Int64) *flowfabric.Client {
 	t.Helper()
-	s := must[*server.Server](t)(server.New(w.Client, server.Config{Open: true, Logger: silent()}))
+	s := must[*server.Server](t)(server.New(backend(w.Client), server.Config{Open: true, Logger: silent()}))
 	handler := s.Handler()
 	listener := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/v1/events" {

@@ -14,10 +14,16 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+	"github.com/flowfabric/flowfabric/workapi"
+
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/backoff"
 	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/quiet"
+	"github.com/flowfabric/flowfabric/internal/transport"
+	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
 // runner is a running worker: claimers that feed a pool of goroutines, one of which each task keeps until its ending is
@@ -25,7 +31,7 @@ import (
 // returned, so that the next one is claimed while the ending is being sent.
 type runner struct {
 	client *Client
-	work   Work
+	work   workapi.Work
 	cfg    WorkerConfig
 	log    *slog.Logger
 	clock  clock.Clock
@@ -53,6 +59,8 @@ type runner struct {
 	look   atomic.Int64  // when the watch checks the leases next
 	looked chan struct{} // wakes the watch early
 	drains atomic.Bool   // an operator has drained the instance: it claims nothing new
+	left   atomic.Bool   // it has left or is leaving: it does not register again
+	joins  chan struct{} // holds a token while the instance registers again
 
 	stopping    chan struct{} // closed: claim nothing more
 	stopOnce    sync.Once
@@ -76,6 +84,7 @@ func newRunner(w *Worker) *runner {
 		handlers: make(map[string]*handler, len(w.handlers)),
 		slots:    make([]atomic.Pointer[Task], 2*cfg.Concurrency), tasks: make(chan *Task, cfg.Concurrency),
 		looked:   make(chan struct{}, 1),
+		joins:    make(chan struct{}, 1),
 		beat:     min(cfg.LeaseTTL, maxLiveness) / 3,
 		stopping: make(chan struct{}), handingBack: make(chan struct{}), done: make(chan struct{}),
 	}
@@ -206,7 +215,7 @@ func (r *runner) releaseAll(ctx context.Context) {
 		}
 		all.Go(func() {
 			r.log.Warn("flowfabric: handed back while its handler still runs", "execution_id", string(t.claimed.ID), "kind", t.claimed.Kind)
-			r.endWith(ctx, t, WorkItem{Op: OpRelease, Reason: releaseReason})
+			r.endWith(ctx, t, api.WorkItem{Op: api.OpRelease, Reason: releaseReason})
 		})
 	})
 	all.Wait()
@@ -236,7 +245,7 @@ func (r *runner) register(ctx context.Context) error {
 }
 
 func (r *runner) registerOnce(ctx context.Context) error {
-	answer, err := r.work.Register(ctx, Registration{
+	answer, err := r.work.Register(ctx, api.Registration{
 		WorkerID: r.cfg.ID, InstanceID: r.cfg.Instance, Lanes: r.cfg.Lanes, Kinds: slices.Sorted(maps.Keys(r.handlers)),
 		Capabilities: r.cfg.Capabilities, MaxConcurrent: r.cfg.Concurrency,
 		LivenessTTL: min(max(r.cfg.LeaseTTL, minLiveness), maxLiveness), Version: r.cfg.Version,
@@ -245,6 +254,21 @@ func (r *runner) registerOnce(ctx context.Context) error {
 		r.drains.Store(answer.Drain)
 	}
 	return r.meter.called(ctx, err)
+}
+
+// registerAgain registers an instance that has lapsed, unless it is leaving: it would be given work again, while it waits for its
+// handlers. The leases that it still has need no registration (S55).
+func (r *runner) registerAgain(ctx context.Context) error {
+	select {
+	case r.joins <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-r.joins }()
+	if r.left.Load() {
+		return nil
+	}
+	return r.registerOnce(ctx)
 }
 
 // hopeless reports whether an error persists until the configuration or the credentials change.
@@ -259,7 +283,14 @@ func (r *runner) leave(claims context.Context, giveUp context.CancelFunc) {
 	defer giveUp()
 	ctx, cancel := r.within(context.WithoutCancel(claims), goodbyeLimit)
 	defer cancel()
-	err := r.client.Workers().Drain(ctx, WorkerTarget{InstanceID: r.cfg.Instance, Leaving: true})
+	r.left.Store(true)
+	select {
+	case r.joins <- struct{}{}: // a registration in progress would end the drain if it came after it
+		<-r.joins
+	case <-ctx.Done():
+		return
+	}
+	err := r.client.Workers().Drain(ctx, ops.WorkerTarget{InstanceID: r.cfg.Instance, Leaving: true})
 	if r.meter.called(ctx, err) != nil {
 		r.log.Debug("flowfabric: could not say that it stops", "error", err)
 		return
@@ -274,7 +305,9 @@ func (r *runner) leave(claims context.Context, giveUp context.CancelFunc) {
 func (r *runner) sayGoodbye(ctx context.Context) {
 	ctx, cancel := r.within(ctx, goodbyeLimit)
 	defer cancel()
-	err := r.client.Workers().MarkDead(ctx, r.cfg.Instance, DeadOptions{Reason: "stopped", KeepLeases: true, own: true})
+	request, keep := &wire.MarkDeadRequest{ByInstance: wire.ByInstance{Instance: r.cfg.Instance}}, false
+	request.Body.Reason, request.Body.TakeLeases = "stopped", &keep
+	_, err := transport.Call(ctx, r.client.conn, wire.MarkWorkerDead, request, transport.Options{AsWorker: true}) // it is not an operator's action
 	if r.meter.called(ctx, err) != nil {
 		r.log.Debug("flowfabric: could not sign off", "error", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime/debug"
 
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/backoff"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 )
@@ -88,14 +89,14 @@ func (r *runner) finish(ctx context.Context, t *Task, span activity, result Payl
 }
 
 // ending returns the command that ends the task.
-func (t *Task) ending(result Payload, err error) WorkItem {
+func (t *Task) ending(result Payload, err error) api.WorkItem {
 	switch {
 	case err == nil:
-		return WorkItem{Op: OpComplete, Result: result}
+		return api.WorkItem{Op: api.OpComplete, Result: result}
 	case t.stoppedBy(ErrShuttingDown):
-		return WorkItem{Op: OpRelease, Reason: releaseReason}
+		return api.WorkItem{Op: api.OpRelease, Reason: releaseReason}
 	case t.stoppedBy(context.DeadlineExceeded):
-		return WorkItem{Op: OpFail, Class: classTimeout, Category: categoryTimeout, Message: err.Error()}
+		return api.WorkItem{Op: api.OpFail, Class: classTimeout, Category: categoryTimeout, Message: err.Error()}
 	default:
 		return failureOf(err)
 	}
@@ -103,7 +104,7 @@ func (t *Task) ending(result Payload, err error) WorkItem {
 
 // endWith sends the ending until it is answered or the lease is lost. An ending that validation refuses is replaced by one that
 // it accepts, so that the execution need not wait until the lease expires. It returns the command that was sent last.
-func (r *runner) endWith(ctx context.Context, t *Task, item WorkItem) (WorkItem, WorkAnswer) {
+func (r *runner) endWith(ctx context.Context, t *Task, item api.WorkItem) (api.WorkItem, api.WorkAnswer) {
 	item.ID, item.Lease = t.claimed.ID, t.claimed.Lease
 	answer := r.sendUntilAnswered(ctx, t, item)
 	if errors.Is(answer.Err, ErrInvalid) {
@@ -120,29 +121,29 @@ func (r *runner) endWith(ctx context.Context, t *Task, item WorkItem) (WorkItem,
 }
 
 // refused returns the failure that replaces an ending which validation refused.
-func refused(item WorkItem, why error) WorkItem {
-	failure := WorkItem{Op: OpFail, ID: item.ID, Lease: item.Lease, Class: classPermanent, Category: categoryHandler, Message: why.Error()}
+func refused(item api.WorkItem, why error) api.WorkItem {
+	failure := api.WorkItem{Op: api.OpFail, ID: item.ID, Lease: item.Lease, Class: classPermanent, Category: categoryHandler, Message: why.Error()}
 	switch {
 	case CodeOf(why) == string(base.CodePayloadTooLarge):
 		failure.Category = categoryTooLarge
-	case item.Op == OpFail:
+	case item.Op == api.OpFail:
 		failure.Class, failure.Message = item.Class, item.Message+" ("+why.Error()+")"
 	}
 	return failure
 }
 
 // send sends one command.
-func (r *runner) send(ctx context.Context, item WorkItem) WorkAnswer {
+func (r *runner) send(ctx context.Context, item api.WorkItem) api.WorkAnswer {
 	answers, err := r.work.Do(ctx, item)
 	if err != nil {
-		return WorkAnswer{Err: r.meter.called(ctx, err)}
+		return api.WorkAnswer{Err: r.meter.called(ctx, err)}
 	}
 	_ = r.meter.called(ctx, answers[0].Err)
 	return answers[0]
 }
 
 // sendUntilAnswered repeats a command until it is answered, the lease is lost, or everything is to be handed back at once.
-func (r *runner) sendUntilAnswered(ctx context.Context, t *Task, item WorkItem) WorkAnswer {
+func (r *runner) sendUntilAnswered(ctx context.Context, t *Task, item api.WorkItem) api.WorkAnswer {
 	for try := 0; ; try++ {
 		answer := r.send(ctx, item)
 		if !r.awaitAgain(ctx, t, try, string(item.Op), answer.Err) {

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/backoff"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 )
@@ -222,7 +223,7 @@ func (c *claimer) claimOnce(ctx context.Context, kinds []string, most int, wait 
 	r, repeat := c.r, c.sent == c.key
 	c.sent = c.key
 	began := r.now()
-	answer, err := r.work.Claim(ctx, ClaimRequest{
+	answer, err := r.work.Claim(ctx, api.ClaimRequest{
 		WorkerID: r.cfg.ID, InstanceID: r.cfg.Instance, Lanes: r.cfg.Lanes, Capabilities: r.cfg.Capabilities, Kinds: kinds,
 		Max: min(most, maxClaim), Wait: wait, LeaseTTL: r.cfg.LeaseTTL, RequestKey: c.key, Repeat: repeat, Brief: true,
 	})
@@ -235,7 +236,7 @@ func (c *claimer) claimOnce(ctx context.Context, kinds []string, most int, wait 
 }
 
 // place gives each claimed task a slot and sends it to the pool.
-func (r *runner) place(base context.Context, answer ClaimAnswer, began int64) {
+func (r *runner) place(base context.Context, answer api.ClaimAnswer, began int64) {
 	if len(answer.Tasks) == 0 {
 		return
 	}

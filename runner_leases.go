@@ -6,6 +6,9 @@ import (
 	"errors"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/backoff"
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
@@ -41,7 +44,7 @@ func (r *runner) beatLoop(ctx context.Context) {
 // heartbeat renews every lease in batches. It returns an error if some may not have been renewed.
 func (r *runner) heartbeat(ctx context.Context) error {
 	var tasks []*Task
-	var leases []Lease
+	var leases []api.Lease
 	r.eachTask(func(t *Task) {
 		if t.state.Load() == taskRuns || t.state.Load() == taskEnding {
 			tasks, leases = append(tasks, t), append(leases, t.claimed.Lease)
@@ -58,7 +61,7 @@ func (r *runner) heartbeat(ctx context.Context) error {
 	}
 }
 
-func (r *runner) renew(ctx context.Context, tasks []*Task, leases []Lease) error {
+func (r *runner) renew(ctx context.Context, tasks []*Task, leases []api.Lease) error {
 	began := r.now()
 	call, cancel := r.within(ctx, r.beat)
 	defer cancel()
@@ -79,7 +82,7 @@ func (r *runner) renew(ctx context.Context, tasks []*Task, leases []Lease) error
 		}
 	}
 	if !answer.Registered {
-		return errors.Join(unsure, r.registerOnce(ctx))
+		return errors.Join(unsure, r.registerAgain(ctx))
 	}
 	return unsure
 }
@@ -210,10 +213,10 @@ func causeOfEnd(status Status, reason string) error {
 
 // feeds selects the events that others cause to the leases of this instance; they are followed so that handlers are stopped at
 // once. Events of its own commands, by far the most, are excluded.
-func (r *runner) feeds() []EventFilter {
-	var feeds []EventFilter
+func (r *runner) feeds() []ops.EventFilter {
+	var feeds []ops.EventFilter
 	for _, actor := range []string{"operator", "client", "engine"} {
-		feeds = append(feeds, EventFilter{InstanceID: r.cfg.Instance, ActorType: actor})
+		feeds = append(feeds, ops.EventFilter{InstanceID: r.cfg.Instance, ActorType: actor})
 	}
 	return feeds
 }
@@ -225,7 +228,7 @@ func (r *runner) feedStart(ctx context.Context) (after string, followed bool) {
 	limit, cancel := r.within(ctx, r.beat)
 	defer cancel()
 	for try := 0; limit.Err() == nil; try++ {
-		page, err := r.client.Events().Read(limit, ReadOptions{EventFilter: r.feeds()[0], After: FromEnd})
+		page, err := r.client.Events().Read(limit, ops.ReadOptions{EventFilter: r.feeds()[0], After: api.FromEnd})
 		switch {
 		case r.meter.called(limit, err) == nil:
 			return page.Next, true
@@ -237,7 +240,7 @@ func (r *runner) feedStart(ctx context.Context) (after string, followed bool) {
 			backoff.Pause(limit, r.clock, backoff.Delay(try))
 		}
 	}
-	return FromEnd, true
+	return api.FromEnd, true
 }
 
 // withoutFeed reports whether the feed is refused permanently, and logs that once. The answers to renewals then report the ends
@@ -253,15 +256,15 @@ func (r *runner) withoutFeed(err error) bool {
 }
 
 // follow processes the events of one feed from a position on.
-func (r *runner) follow(ctx context.Context, filter EventFilter, after string) {
+func (r *runner) follow(ctx context.Context, filter ops.EventFilter, after string) {
 	for try := 0; ctx.Err() == nil; {
-		page, err := r.client.Events().Read(ctx, ReadOptions{EventFilter: filter, After: after, Limit: feedPageSize, Wait: feedPiece})
+		page, err := r.client.Events().Read(ctx, ops.ReadOptions{EventFilter: filter, After: after, Limit: feedPageSize, Wait: feedPiece})
 		_ = r.meter.called(ctx, err)
 		switch {
 		case ctx.Err() != nil || r.withoutFeed(err):
 			return
 		case errors.Is(err, ErrGone) || errors.Is(err, ErrInvalid):
-			after = FromEnd // the log was replaced or has expired; renewals report what was missed
+			after = api.FromEnd // the log was replaced or has expired; renewals report what was missed
 			fallthrough
 		case err != nil:
 			r.complain("events", err)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/clock"
 )
 
@@ -16,7 +17,7 @@ func TestU145_the_next_task_is_claimed_while_the_ending_of_the_one_before_is_und
 	s := &scripted{clock: clock.System()}
 	s.work.tasks = claimedTasks(n)
 	acknowledge := make(chan struct{})
-	s.work.do = func(WorkItem) error {
+	s.work.do = func(api.WorkItem) error {
 		<-acknowledge
 		return nil
 	}
@@ -51,13 +52,13 @@ func TestU145_a_lease_is_renewed_until_its_ending_is_acknowledged_though_its_pla
 	s := &scripted{clock: host}
 	s.work.tasks = claimedTasks(2)
 	acknowledge, renewed := make(chan struct{}), make(chan int, 1)
-	s.work.do = func(WorkItem) error {
+	s.work.do = func(api.WorkItem) error {
 		<-acknowledge
 		return nil
 	}
-	s.work.beat = func(leases []Lease) (Heartbeat, error) {
+	s.work.beat = func(leases []api.Lease) (api.Heartbeat, error) {
 		renewed <- len(leases)
-		return Heartbeat{Registered: true, Leases: make([]Renewal, len(leases))}, nil
+		return api.Heartbeat{Registered: true, Leases: make([]api.Renewal, len(leases))}, nil
 	}
 	var both sync.WaitGroup
 	both.Add(2)
@@ -79,13 +80,13 @@ func TestU145_a_claim_beside_the_long_poll_waits_briefly_and_only_while_work_flo
 	t.Parallel()
 	const n = 40
 	s := &scripted{clock: clock.System(), claims: 2, brief: true}
-	s.work.lost = map[string][]*Claimed{}
-	s.work.lose = func(r ClaimRequest) bool { return r.Wait == briefWait && len(s.work.lost) == 0 } // its slots are not forgotten
+	s.work.lost = map[string][]*api.Claimed{}
+	s.work.lose = func(r api.ClaimRequest) bool { return r.Wait == briefWait && len(s.work.lost) == 0 } // its slots are not forgotten
 	seen := make(chan struct{})
 	briefly := sync.OnceFunc(func() { close(seen) })
 	late := time.AfterFunc(time.Minute, briefly) // the test fails then, and does not hang
 	defer late.Stop()
-	s.work.hold = func(ctx context.Context, nth int, r ClaimRequest) {
+	s.work.hold = func(ctx context.Context, nth int, r api.ClaimRequest) {
 		switch {
 		case r.Wait == briefWait:
 			briefly()

@@ -13,6 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/internal/calls"
+
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/quiet"
@@ -29,6 +32,7 @@ type scripted struct {
 	brief  bool
 	events transport.Transport // nil: nothing happens
 	family *standstill.Family
+	sent   func(op *wire.Operation) // is called with every operation; nil: not called
 }
 
 func (s *scripted) client() *Client {
@@ -39,6 +43,9 @@ func (s *scripted) client() *Client {
 
 // Do hands the operation to the part of the script that knows it.
 func (s *scripted) Do(ctx context.Context, op *wire.Operation, request, answer any, how transport.Options) error {
+	if s.sent != nil {
+		s.sent(op)
+	}
 	var by transport.Transport = &s.work
 	switch op {
 	case wire.DrainWorker.Operation, wire.MarkWorkerDead.Operation:
@@ -68,11 +75,11 @@ func TestU145_a_worker_does_not_stand_still_because_its_feed_cannot_be_read(t *t
 		err error
 		by  time.Duration
 	}{
-		"refused":       {newError(base.CodeRoleRequired, "no"), 0},
-		"of a dead key": {newError(base.CodeInvalidCredentials, "no"), 0},
+		"refused":       {calls.Refuse(base.CodeRoleRequired, "no"), 0},
+		"of a dead key": {calls.Refuse(base.CodeInvalidCredentials, "no"), 0},
 		"unavailable":   {unavailable(), 10 * time.Second},
-		"unregistered":  {newError(base.CodeWorkerNotRegistered, "no"), 10 * time.Second},
-		"internal":      {newError(base.CodeInternal, "broken"), 10 * time.Second},
+		"unregistered":  {calls.Refuse(base.CodeWorkerNotRegistered, "no"), 10 * time.Second},
+		"internal":      {calls.Refuse(base.CodeInternal, "broken"), 10 * time.Second},
 		"silent":        {nil, 10 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -105,43 +112,43 @@ func TestU145_a_worker_does_not_stand_still_because_its_feed_cannot_be_read(t *t
 }
 
 type scriptedWork struct {
-	tasks []*Claimed
-	beat  func(leases []Lease) (Heartbeat, error)
-	do    func(item WorkItem) error
-	lose  func(r ClaimRequest) bool                          // the answer to the claim is lost; the same claim again gets it
-	hold  func(ctx context.Context, nth int, r ClaimRequest) // returns when the claim may be served
+	tasks []*api.Claimed
+	beat  func(leases []api.Lease) (api.Heartbeat, error)
+	do    func(item api.WorkItem) error
+	lose  func(r api.ClaimRequest) bool                          // the answer to the claim is lost; the same claim again gets it
+	hold  func(ctx context.Context, nth int, r api.ClaimRequest) // returns when the claim may be served
 
 	mu     sync.Mutex
-	lost   map[string][]*Claimed // by request key
-	claims []ClaimRequest
-	sent   []WorkItem
+	lost   map[string][]*api.Claimed // by request key
+	claims []api.ClaimRequest
+	sent   []api.WorkItem
 }
 
 func (w *scriptedWork) Do(ctx context.Context, _ *wire.Operation, request, answer any, how transport.Options) (err error) {
 	switch r := request.(type) {
 	case *wire.HeartbeatRequest:
-		*answer.(*Heartbeat), err = w.heartbeat(r)
+		*answer.(*api.Heartbeat), err = w.heartbeat(r)
 	case *wire.ClaimRequest:
 		claim := r.Body.ClaimRequest
 		claim.RequestKey, claim.Repeat = how.Key, how.Again
-		*answer.(*ClaimAnswer), err = w.claim(ctx, claim)
+		*answer.(*api.ClaimAnswer), err = w.claim(ctx, claim)
 	case *wire.WorkBatch:
-		*answer.(*[]WorkAnswer) = w.send(r.Items)
+		*answer.(*[]api.WorkAnswer) = w.send(r.Items)
 	}
 	return err
 }
 
-func (w *scriptedWork) heartbeat(r *wire.HeartbeatRequest) (Heartbeat, error) {
-	leases := each(r.Body.Leases, func(h wire.HeldLease) Lease {
-		return Lease{ExecutionID: ID(h.ExecutionID), ID: h.LeaseID, Epoch: h.Epoch, AttemptID: h.AttemptID}
+func (w *scriptedWork) heartbeat(r *wire.HeartbeatRequest) (api.Heartbeat, error) {
+	leases := calls.Each(r.Body.Leases, func(h wire.HeldLease) api.Lease {
+		return api.Lease{ExecutionID: ID(h.ExecutionID), ID: h.LeaseID, Epoch: h.Epoch, AttemptID: h.AttemptID}
 	})
 	if w.beat == nil {
-		return Heartbeat{Registered: true, Leases: make([]Renewal, len(leases))}, nil
+		return api.Heartbeat{Registered: true, Leases: make([]api.Renewal, len(leases))}, nil
 	}
 	return w.beat(leases)
 }
 
-func (w *scriptedWork) claim(ctx context.Context, r ClaimRequest) (ClaimAnswer, error) {
+func (w *scriptedWork) claim(ctx context.Context, r api.ClaimRequest) (api.ClaimAnswer, error) {
 	w.mu.Lock()
 	w.claims = append(w.claims, r)
 	if w.hold != nil {
@@ -157,29 +164,29 @@ func (w *scriptedWork) claim(ctx context.Context, r ClaimRequest) (ClaimAnswer, 
 		if w.lose != nil && w.lose(r) {
 			w.lost[r.RequestKey] = tasks
 			w.mu.Unlock()
-			return ClaimAnswer{}, newError(base.CodeTimeout, "no answer")
+			return api.ClaimAnswer{}, calls.Refuse(base.CodeTimeout, "no answer")
 		}
 	}
 	w.mu.Unlock()
 	if len(tasks) == 0 {
 		<-ctx.Done()
-		return ClaimAnswer{}, context.Cause(ctx)
+		return api.ClaimAnswer{}, context.Cause(ctx)
 	}
-	return ClaimAnswer{Tasks: tasks}, nil
+	return api.ClaimAnswer{Tasks: tasks}, nil
 }
 
-func (w *scriptedWork) send(items []WorkItem) []WorkAnswer {
+func (w *scriptedWork) send(items []api.WorkItem) []api.WorkAnswer {
 	w.mu.Lock()
 	w.sent = append(w.sent, items...)
 	w.mu.Unlock()
-	answers := make([]WorkAnswer, len(items))
+	answers := make([]api.WorkAnswer, len(items))
 	if w.do != nil {
 		answers[0].Err = w.do(items[0])
 	}
 	return answers
 }
 
-func (w *scriptedWork) ops() (ops []Op) {
+func (w *scriptedWork) ops() (ops []api.Op) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, item := range w.sent {
@@ -191,9 +198,9 @@ func (w *scriptedWork) ops() (ops []Op) {
 const someID ID = "01890a5d-ac96-774b-bcce-b302099a8057"
 
 // claimedTasks makes n tasks of kind "work".
-func claimedTasks(n int) (tasks []*Claimed) {
+func claimedTasks(n int) (tasks []*api.Claimed) {
 	for range n {
-		tasks = append(tasks, &Claimed{ID: someID, Kind: "work", Lease: Lease{ExecutionID: someID, ID: "l", Epoch: 1, AttemptID: "a", TTL: 30 * time.Second}})
+		tasks = append(tasks, &api.Claimed{ID: someID, Kind: "work", Lease: api.Lease{ExecutionID: someID, ID: "l", Epoch: 1, AttemptID: "a", TTL: 30 * time.Second}})
 	}
 	return tasks
 }
@@ -220,7 +227,7 @@ func (s *scripted) start(t *testing.T, cfg WorkerConfig, do func(ctx context.Con
 	return stop
 }
 
-func unavailable() error { return newError(base.CodeStoreUnavailable, "down") }
+func unavailable() error { return calls.Refuse(base.CodeStoreUnavailable, "down") }
 
 func TestU138_a_lease_that_cannot_be_renewed_is_given_up_before_it_can_have_run_out(t *testing.T) {
 	t.Parallel()
@@ -228,7 +235,7 @@ func TestU138_a_lease_that_cannot_be_renewed_is_given_up_before_it_can_have_run_
 	host := clock.NewManual(begin)
 	s := &scripted{clock: host}
 	s.work.tasks = claimedTasks(1)
-	s.work.beat = func([]Lease) (Heartbeat, error) { return Heartbeat{}, unavailable() }
+	s.work.beat = func([]api.Lease) (api.Heartbeat, error) { return api.Heartbeat{}, unavailable() }
 	started, ended := make(chan context.Context, 1), make(chan error, 1)
 	stop := s.start(t, WorkerConfig{Concurrency: 1}, func(ctx context.Context, _ *Task, _ []byte) ([]byte, error) {
 		started <- ctx
@@ -258,9 +265,9 @@ func TestU145_all_leases_are_renewed_in_one_heartbeat_at_a_third_of_their_time(t
 	s := &scripted{clock: host}
 	s.work.tasks = claimedTasks(5)
 	beats := make(chan int, 16)
-	s.work.beat = func(leases []Lease) (Heartbeat, error) {
+	s.work.beat = func(leases []api.Lease) (api.Heartbeat, error) {
 		beats <- len(leases)
-		return Heartbeat{Registered: true, Leases: make([]Renewal, len(leases))}, nil
+		return api.Heartbeat{Registered: true, Leases: make([]api.Renewal, len(leases))}, nil
 	}
 	started, gate := make(chan context.Context, 5), make(chan struct{})
 	s.start(t, WorkerConfig{Concurrency: 5}, func(ctx context.Context, _ *Task, _ []byte) ([]byte, error) {
@@ -288,15 +295,15 @@ func TestU145_all_leases_are_renewed_in_one_heartbeat_at_a_third_of_their_time(t
 func TestU143_a_renewal_tells_the_handler_what_the_feed_did_not(t *testing.T) {
 	t.Parallel()
 	status := func(status, reason string) error {
-		err := newError(base.CodeExecutionNotActive, "no")
+		err := calls.Refuse(base.CodeExecutionNotActive, "no")
 		err.Current = map[string]any{"status": status, "reason": reason}
 		return err
 	}
 	for name, c := range map[string]struct{ refusal, cause error }{
-		"revoked":         {newError(base.CodeLeaseRevoked, "no"), ErrLeaseRevoked},
-		"taken over":      {newError(base.CodeStaleLease, "no"), ErrLeaseLost},
-		"lapsed":          {newError(base.CodeLeaseExpired, "no"), ErrLeaseLost},
-		"deleted":         {newError(base.CodeExecutionNotFound, "no"), ErrLeaseLost},
+		"revoked":         {calls.Refuse(base.CodeLeaseRevoked, "no"), ErrLeaseRevoked},
+		"taken over":      {calls.Refuse(base.CodeStaleLease, "no"), ErrLeaseLost},
+		"lapsed":          {calls.Refuse(base.CodeLeaseExpired, "no"), ErrLeaseLost},
+		"deleted":         {calls.Refuse(base.CodeExecutionNotFound, "no"), ErrLeaseLost},
 		"cancelled":       {status("cancelled", "cancelled"), ErrCancelled},
 		"expired":         {status("expired", "execution_deadline"), ErrDeadline},
 		"attempt timeout": {status("failed", "attempt_timeout"), ErrAttemptTimeout},
@@ -308,8 +315,8 @@ func TestU143_a_renewal_tells_the_handler_what_the_feed_did_not(t *testing.T) {
 			host := clock.NewManual(begin)
 			s := &scripted{clock: host}
 			s.work.tasks = claimedTasks(1)
-			s.work.beat = func([]Lease) (Heartbeat, error) {
-				return Heartbeat{Registered: true, Leases: []Renewal{{Err: c.refusal}}}, nil
+			s.work.beat = func([]api.Lease) (api.Heartbeat, error) {
+				return api.Heartbeat{Registered: true, Leases: []api.Renewal{{Err: c.refusal}}}, nil
 			}
 			started, ended := make(chan struct{}), make(chan error, 1)
 			stop := s.start(t, WorkerConfig{Concurrency: 1}, func(ctx context.Context, _ *Task, _ []byte) ([]byte, error) {
@@ -348,9 +355,9 @@ func TestU145_an_ending_is_sent_again_until_it_is_answered(t *testing.T) {
 	s.work.tasks = claimedTasks(1)
 	answered := make(chan struct{})
 	tries := 0
-	s.work.do = func(WorkItem) error {
+	s.work.do = func(api.WorkItem) error {
 		if tries++; tries < 3 {
-			return newError(base.CodeTimeout, "no answer")
+			return calls.Refuse(base.CodeTimeout, "no answer")
 		}
 		close(answered)
 		return nil
@@ -362,7 +369,7 @@ func TestU145_an_ending_is_sent_again_until_it_is_answered(t *testing.T) {
 		t.Fatalf("sent %d times, want 3", len(s.work.sent))
 	}
 	for _, item := range s.work.sent {
-		if item.Op != OpComplete || item.Lease.Epoch != 1 || string(item.Result.Data) != "y" {
+		if item.Op != api.OpComplete || item.Lease.Epoch != 1 || string(item.Result.Data) != "y" {
 			t.Errorf("sent %+v", item)
 		}
 	}
@@ -397,9 +404,9 @@ func TestU145_claims_side_by_side_never_ask_for_more_than_the_free_slots(t *test
 	t.Parallel()
 	s := &scripted{clock: clock.System(), claims: 2}
 	const n, slots = 400, 9
-	s.work.tasks, s.work.lost = claimedTasks(n), map[string][]*Claimed{}
+	s.work.tasks, s.work.lost = claimedTasks(n), map[string][]*api.Claimed{}
 	asked := 0
-	s.work.lose = func(r ClaimRequest) bool { // every third claim must be made again, which brings what the first one took
+	s.work.lose = func(r api.ClaimRequest) bool { // every third claim must be made again, which brings what the first one took
 		asked++
 		return asked%3 == 0
 	}
@@ -452,7 +459,7 @@ func TestU211_every_call_that_nobody_answered_is_counted_once(t *testing.T) {
 	s := &scripted{clock: clock.System()}
 	s.work.tasks = claimedTasks(1)
 	answered, tries := make(chan struct{}), 0
-	s.work.do = func(WorkItem) error {
+	s.work.do = func(api.WorkItem) error {
 		if tries++; tries < 3 {
 			return unavailable()
 		}
@@ -481,7 +488,7 @@ func TestU211_a_task_costs_no_memory_for_its_metrics(t *testing.T) {
 	Handle(w, Kind[[]byte, []byte]("work"), func(context.Context, *Task, []byte) ([]byte, error) { return nil, nil })
 	task, ctx := &Task{handler: w.handlers[0]}, t.Context()
 	if n := testing.AllocsPerRun(100, func() {
-		task.handled(1000, outcomeOf(OpComplete))
+		task.handled(1000, outcomeOf(api.OpComplete))
 		_ = w.meter.called(ctx, nil)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)

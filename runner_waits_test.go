@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/internal/calls"
+
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/backoff"
 	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/core/base"
@@ -19,12 +22,12 @@ func TestW55_the_worker_renews_until_it_is_told_that_the_work_is_suspended(t *te
 	s := &scripted{clock: host}
 	s.work.tasks = claimedTasks(1)
 	beats := make(chan int, 10)
-	s.work.beat = func(leases []Lease) (Heartbeat, error) {
+	s.work.beat = func(leases []api.Lease) (api.Heartbeat, error) {
 		beats <- len(leases)
-		return Heartbeat{Registered: true, Leases: make([]Renewal, len(leases))}, nil
+		return api.Heartbeat{Registered: true, Leases: make([]api.Renewal, len(leases))}, nil
 	}
-	sent, answer := make(chan WorkItem), make(chan error)
-	s.work.do = func(item WorkItem) error {
+	sent, answer := make(chan api.WorkItem), make(chan error)
+	s.work.do = func(item api.WorkItem) error {
 		sent <- item
 		return <-answer
 	}
@@ -40,11 +43,11 @@ func TestW55_the_worker_renews_until_it_is_told_that_the_work_is_suspended(t *te
 	if n := <-beats; n != 1 {
 		t.Errorf("%d leases renewed while the outcome is unknown", n)
 	}
-	answer <- newError(base.CodeTimeout, "no answer")
+	answer <- calls.Refuse(base.CodeTimeout, "no answer")
 	s.rest(t)
 	host.TurnTo(begin.Add(10*time.Second + backoff.First + 1))
 	again := <-sent
-	if first.Op != OpSuspend || again.Op != OpSuspend || first.Suspension.Key != "nap" || again.Suspension.Key != "nap" || again.Lease != first.Lease {
+	if first.Op != api.OpSuspend || again.Op != api.OpSuspend || first.Suspension.Key != "nap" || again.Suspension.Key != "nap" || again.Lease != first.Lease {
 		t.Errorf("sent %+v, then %+v", first, again)
 	}
 	answer <- nil
@@ -69,8 +72,8 @@ func TestU139_a_wait_whose_outcome_stays_unknown_is_not_reported_as_failed(t *te
 	host := clock.NewManual(begin)
 	s := &scripted{clock: host}
 	s.work.tasks = claimedTasks(1)
-	s.work.beat = func([]Lease) (Heartbeat, error) { return Heartbeat{}, unavailable() }
-	s.work.do = func(WorkItem) error { return newError(base.CodeTimeout, "no answer") }
+	s.work.beat = func([]api.Lease) (api.Heartbeat, error) { return api.Heartbeat{}, unavailable() }
+	s.work.do = func(api.WorkItem) error { return calls.Refuse(base.CodeTimeout, "no answer") }
 	started, returned := make(chan struct{}), make(chan error, 1)
 	stop := s.start(t, WorkerConfig{Concurrency: 1}, func(ctx context.Context, task *Task, _ []byte) ([]byte, error) {
 		close(started)
@@ -88,7 +91,7 @@ func TestU139_a_wait_whose_outcome_stays_unknown_is_not_reported_as_failed(t *te
 	}
 	stop()
 	for _, op := range s.work.ops() {
-		if op != OpSuspend {
+		if op != api.OpSuspend {
 			t.Errorf("sent %s for a lease that is lost", op)
 		}
 	}

@@ -64,10 +64,10 @@ func confide(t *testing.T, address string) *confidant {
 			},
 		}))
 	t.Cleanup(func() { _ = client.Close(context.WithoutCancel(t.Context())) })
-	key := must[*flowfabric.NewAPIKey](t)(client.Admin().APIKeys().Create(t.Context(), flowfabric.APIKeySettings{
+	key := must[*api.NewAPIKey](t)(client.Admin().APIKeys().Create(t.Context(), api.APIKeySettings{
 		Name: "ci", Roles: []string{"read", "submit", "work", "operate", "admin"}, Namespaces: []string{"*"},
 	}))
-	s := must[*server.Server](t)(server.New(client, server.Config{Logger: logger, Tracer: tracer}))
+	s := must[*server.Server](t)(server.New(backend(client), server.Config{Logger: logger, Tracer: tracer}))
 	listener := httptest.NewServer(s.Handler())
 	t.Cleanup(func() {
 		s.Drain()
@@ -155,7 +155,7 @@ func (c *confidant) waits(t *testing.T) (tokens []string) {
 	w.awaits(t, run.ID(), "asked")
 	c.asks(t, "GET", link.URL[len(c.url):]+"x", "", c.key)
 	c.asks(t, "GET", link.URL[len(c.url):], "", c.key)
-	must[flowfabric.LinkOutcome](t)(c.remote.Waitpoints().Decide(inTime(t), link.ID, tokenOf(link.URL), flowfabric.LinkDecision{Decision: "approve"}))
+	must[api.LinkOutcome](t)(c.remote.Waitpoints().Decide(inTime(t), link.ID, tokenOf(link.URL), api.LinkDecision{Decision: "approve"}))
 	must[[]string](t)(run.Result(inTime(t)))
 	return []string{digest(at.Token)[16:32], digest(tokenOf(link.URL))[16:32], digest(wrong)[16:32]} // the first sixteen are no secret (W28)
 }

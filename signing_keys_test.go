@@ -7,7 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
@@ -35,25 +38,25 @@ func TestU105_signing_keys_are_administered_by_every_client(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, w *world) {
 		ctx, keys := inTime(t), w.Admin().SigningKeys()
-		own := must[flowfabric.SigningKeyList](t)(keys.List(ctx))
-		if !strings.HasPrefix(own.CurrentKid, "auto-") || len(own.Keys) != 1 || own.Keys[0].State != flowfabric.KeyActive {
+		own := must[api.SigningKeyList](t)(keys.List(ctx))
+		if !strings.HasPrefix(own.CurrentKid, "auto-") || len(own.Keys) != 1 || own.Keys[0].State != api.KeyActive {
 			t.Errorf("begins with %+v", own)
 		}
 		one, two, hour := secretOne, secretTwo, time.Hour
-		rotated := must[flowfabric.RotateResult](t)(keys.Rotate(ctx, "a", flowfabric.RotateKeyOptions{SecretHex: &one, Grace: &hour}))
-		if want := (flowfabric.RotateResult{Outcome: flowfabric.OutcomeRotated, NewKid: "a", PreviousKid: own.CurrentKid}); rotated != want {
+		rotated := must[api.RotatedKey](t)(keys.Rotate(ctx, "a", ops.RotateKeyOptions{SecretHex: &one, Grace: &hour}))
+		if want := (api.RotatedKey{Outcome: api.OutcomeRotated, NewKid: "a", PreviousKid: own.CurrentKid}); rotated != want {
 			t.Errorf("%+v, want %+v", rotated, want)
 		}
-		again := must[flowfabric.RotateResult](t)(keys.Rotate(ctx, "a"))
-		if want := (flowfabric.RotateResult{Outcome: flowfabric.OutcomeNoop, Kid: "a"}); again != want {
+		again := must[api.RotatedKey](t)(keys.Rotate(ctx, "a"))
+		if want := (api.RotatedKey{Outcome: api.OutcomeNoop, Kid: "a"}); again != want {
 			t.Errorf("%+v, want %+v", again, want)
 		}
-		seeded := must[flowfabric.SeedResult](t)(keys.Seed(ctx, "a", secretOne, flowfabric.AdminAction{Reason: "again"}))
-		if want := (flowfabric.SeedResult{Outcome: flowfabric.OutcomeAlreadySeeded, Kid: "a", SameSecret: true, State: flowfabric.KeyActive}); seeded != want {
+		seeded := must[api.SeededKey](t)(keys.Seed(ctx, "a", secretOne, ops.AdminAction{Reason: "again"}))
+		if want := (api.SeededKey{Outcome: api.OutcomeAlreadySeeded, Kid: "a", SameSecret: true, State: api.KeyActive}); seeded != want {
 			t.Errorf("%+v, want %+v", seeded, want)
 		}
 		for code, err := range map[string]error{
-			"rotation_conflict":  second(keys.Rotate(ctx, "a", flowfabric.RotateKeyOptions{SecretHex: &two})),
+			"rotation_conflict":  second(keys.Rotate(ctx, "a", ops.RotateKeyOptions{SecretHex: &two})),
 			"seed_conflict":      second(keys.Seed(ctx, "b", secretTwo)),
 			"invalid_kid":        second(keys.Seed(ctx, "a b", secretTwo)),
 			"invalid_secret_hex": second(keys.Seed(ctx, "b", "00")),
@@ -65,20 +68,20 @@ func TestU105_signing_keys_are_administered_by_every_client(t *testing.T) {
 			}
 		}
 		year := 366 * 24 * time.Hour
-		if _, err := keys.Rotate(ctx, "b", flowfabric.RotateKeyOptions{Grace: &year}); flowfabric.CodeOf(err) != "invalid_grace_ms" {
+		if _, err := keys.Rotate(ctx, "b", ops.RotateKeyOptions{Grace: &year}); flowfabric.CodeOf(err) != "invalid_grace_ms" {
 			t.Errorf("a grace of over a year: %v", err)
 		}
-		revoked := must[flowfabric.RevokeResult](t)(keys.Revoke(ctx, own.CurrentKid, flowfabric.RevokeKeyOptions{AdminAction: flowfabric.AdminAction{Reason: "old"}}))
-		if want := (flowfabric.RevokeResult{Outcome: flowfabric.OutcomeRevoked, Kid: own.CurrentKid}); revoked != want {
+		revoked := must[api.RevokedKey](t)(keys.Revoke(ctx, own.CurrentKid, ops.RevokeKeyOptions{AdminAction: ops.AdminAction{Reason: "old"}}))
+		if want := (api.RevokedKey{Outcome: api.OutcomeRevoked, Kid: own.CurrentKid}); revoked != want {
 			t.Errorf("%+v, want %+v", revoked, want)
 		}
 		if _, err := keys.Rotate(ctx, own.CurrentKid); flowfabric.CodeOf(err) != "key_retired" {
 			t.Errorf("a revoked key: %v", err)
 		}
-		must[flowfabric.RevokeResult](t)(keys.Revoke(ctx, "a", flowfabric.RevokeKeyOptions{Force: true}))
-		must[flowfabric.SeedResult](t)(keys.Seed(ctx, "b", secretTwo))
-		all := must[flowfabric.SigningKeyList](t)(keys.List(ctx, flowfabric.ListKeysOptions{Retired: true}))
-		if all.CurrentKid != "b" || len(all.Keys) != 3 || all.Keys[1].State != flowfabric.KeyRevoked || all.Keys[1].RevokedAt.IsZero() {
+		must[api.RevokedKey](t)(keys.Revoke(ctx, "a", ops.RevokeKeyOptions{Force: true}))
+		must[api.SeededKey](t)(keys.Seed(ctx, "b", secretTwo))
+		all := must[api.SigningKeyList](t)(keys.List(ctx, ops.ListKeysOptions{Retired: true}))
+		if all.CurrentKid != "b" || len(all.Keys) != 3 || all.Keys[1].State != api.KeyRevoked || all.Keys[1].RevokedAt.IsZero() {
 			t.Errorf("%+v", all)
 		}
 	})
@@ -132,10 +135,10 @@ func TestW24_a_program_exchanges_its_master_key_and_a_server_is_never_sent_one(t
 			client := must[*flowfabric.Client](t)(embedded.Open(engine.WithHooks(t.Context(), engine.Hooks{UnsafeDurability: true}), url,
 				embedded.Config{EngineConfig: flowfabric.EngineConfig{MasterKey: masterOne, Logger: slog.New(slog.DiscardHandler)}}))
 			keys := client.Admin().SigningKeys()
-			if n := must[int](t)(keys.Rewrap(inTime(t), masterTwo, flowfabric.AdminAction{Reason: "yearly"})); n != 2 { // and the key of the audit log
+			if n := must[int](t)(keys.Rewrap(inTime(t), masterTwo, ops.AdminAction{Reason: "yearly"})); n != 2 { // and the key of the audit log
 				t.Errorf("%d secrets", n)
 			}
-			must[flowfabric.RotateResult](t)(keys.Rotate(inTime(t), "b"))
+			must[api.RotatedKey](t)(keys.Rotate(inTime(t), "b"))
 			if _, err := keys.Rewrap(inTime(t), ""); flowfabric.CodeOf(err) != "invalid_argument" {
 				t.Errorf("no master key: %v", err)
 			}

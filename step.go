@@ -1,6 +1,10 @@
 package flowfabric
 
-import "context"
+import (
+	"context"
+
+	"github.com/flowfabric/flowfabric/api"
+)
 
 // Step runs do once and stores its result: every later call of the handler, in this attempt or another of the same run, gets that
 // result without running do. An error is not stored. Names have 1..128 bytes of 0x21..0x7e; a name that is used again in one call
@@ -69,6 +73,6 @@ func (t *Task) storedStep(ctx context.Context, name string) (Payload, bool, erro
 }
 
 // storeStep stores a result. The result of do is stored even if ctx has ended, as long as the lease is valid.
-func (t *Task) storeStep(ctx context.Context, name string, result Payload) (WorkAnswer, error) {
-	return t.keepUntilAnswered(ctx, WorkItem{Op: OpStep, Step: name, Result: result})
+func (t *Task) storeStep(ctx context.Context, name string, result Payload) (api.WorkAnswer, error) {
+	return t.keepUntilAnswered(ctx, api.WorkItem{Op: api.OpStep, Step: name, Result: result})
 }

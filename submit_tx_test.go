@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/server"
 )
@@ -13,7 +14,7 @@ func TestU137_a_transactional_submit_is_judged_as_any_other(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, w *world) {
 		ctx := inTime(t)
-		must[*flowfabric.Lane](t)(w.Lanes().Put(ctx, "shut", flowfabric.LaneSettings{State: flowfabric.LaneDisabled}))
+		must[*api.Lane](t)(w.Lanes().Put(ctx, "shut", api.LaneSettings{State: api.LaneDisabled}))
 		known := must[flowfabric.SubmitResult](t)(w.Submit(ctx, double.Submission(1, flowfabric.SubmitOptions{
 			IdempotencyKey: "used", Policy: &flowfabric.Policy{Retry: &flowfabric.RetryPolicy{MaxRetries: 2}},
 		})))
@@ -76,16 +77,16 @@ func TestU137_a_client_of_a_server_submits_for_its_key(t *testing.T) {
 	t.Parallel()
 	ctx := inTime(t)
 	w := openWorld(t, stores["postgres"](t), engine.Hooks{})
-	s := must[*server.Server](t)(server.New(w.Client, server.Config{Logger: silent()}))
+	s := must[*server.Server](t)(server.New(backend(w.Client), server.Config{Logger: silent()}))
 	listener := httptest.NewServer(s.Handler())
 	t.Cleanup(listener.Close)
-	created := must[*flowfabric.NewAPIKey](t)(w.Admin().APIKeys().Create(ctx, flowfabric.APIKeySettings{
+	created := must[*api.NewAPIKey](t)(w.Admin().APIKeys().Create(ctx, api.APIKeySettings{
 		Name: "shop", Roles: []string{"submit"}, Namespaces: []string{"acme"},
 	}))
-	reader := must[*flowfabric.NewAPIKey](t)(w.Admin().APIKeys().Create(ctx, flowfabric.APIKeySettings{
+	reader := must[*api.NewAPIKey](t)(w.Admin().APIKeys().Create(ctx, api.APIKeySettings{
 		Name: "reader", Roles: []string{"read"}, Namespaces: []string{"acme"},
 	}))
-	if _, err := w.Admin().Namespaces().Put(ctx, "acme", flowfabric.NamespaceSettings{MaxPayloadBytes: 4}); err != nil {
+	if _, err := w.Admin().Namespaces().Put(ctx, "acme", api.NamespaceSettings{MaxPayloadBytes: 4}); err != nil {
 		t.Fatal(err)
 	}
 	in := func(key string) *world {
@@ -116,10 +117,10 @@ func TestU137_L117_a_repeat_in_a_transaction_is_one_though_the_namespace_takes_n
 	t.Parallel()
 	ctx := inTime(t)
 	w := openWorld(t, stores["postgres"](t), engine.Hooks{})
-	s := must[*server.Server](t)(server.New(w.Client, server.Config{Logger: silent()}))
+	s := must[*server.Server](t)(server.New(backend(w.Client), server.Config{Logger: silent()}))
 	listener := httptest.NewServer(s.Handler())
 	t.Cleanup(listener.Close)
-	key := must[*flowfabric.NewAPIKey](t)(w.Admin().APIKeys().Create(ctx, flowfabric.APIKeySettings{
+	key := must[*api.NewAPIKey](t)(w.Admin().APIKeys().Create(ctx, api.APIKeySettings{
 		Name: "shop", Roles: []string{"submit"}, Namespaces: []string{"default"},
 	}))
 	guest := &world{Client: connect(t, listener.URL, flowfabric.ConnectConfig{APIKey: key.Secret}), url: w.url}
@@ -127,7 +128,7 @@ func TestU137_L117_a_repeat_in_a_transaction_is_one_though_the_namespace_takes_n
 	asked.IdempotencyKey = "once"
 	var first flowfabric.ID
 	for _, most := range []int{0, 4} {
-		must[*flowfabric.Namespace](t)(w.Admin().Namespaces().Put(ctx, "default", flowfabric.NamespaceSettings{MaxPayloadBytes: most}))
+		must[*api.Namespace](t)(w.Admin().Namespaces().Put(ctx, "default", api.NamespaceSettings{MaxPayloadBytes: most}))
 		for _, from := range []*world{guest, w} {
 			submit, commit, _ := ownTx(t, from)
 			made, err := submit(asked)

@@ -13,10 +13,13 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/inprocess"
 	"github.com/flowfabric/flowfabric/internal/pgtest/migrated"
 	"github.com/flowfabric/flowfabric/internal/server"
+	"github.com/flowfabric/flowfabric/internal/service"
 )
 
 // cluster is the Postgres of these tests; its databases are migrated.
@@ -80,11 +83,26 @@ func (w *world) overHTTP(t testing.TB) *world {
 	}
 }
 
+// backend is what a server of a client needs.
+func backend(c *flowfabric.Client) service.Backend {
+	on, ok := inprocess.BackendOf(c)
+	if !ok {
+		panic("the engine of the client is in another process")
+	}
+	return on
+}
+
+// as is the world with a client that acts for another caller.
+func (w *world) as(who service.Caller) *world {
+	acting, _ := inprocess.As(w.Client, who)
+	return &world{Client: acting, url: w.url, who: who.Name}
+}
+
 // serve starts a server on the client of the world and returns its address.
 func (w *world) serve(t testing.TB, cfg server.Config) string {
 	t.Helper()
 	cfg.Logger = silent()
-	s, err := server.New(w.Client, cfg)
+	s, err := server.New(backend(w.Client), cfg)
 	if err != nil {
 		t.Fatalf("server.New: %v", err)
 	}
@@ -115,7 +133,7 @@ func (k *keyed) key(t testing.TB, name string, roles ...string) string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.secrets[name] == "" {
-		k.secrets[name] = must[*flowfabric.NewAPIKey](t)(k.Admin().APIKeys().Create(t.Context(), flowfabric.APIKeySettings{
+		k.secrets[name] = must[*api.NewAPIKey](t)(k.Admin().APIKeys().Create(t.Context(), api.APIKeySettings{
 			Name: name, Roles: roles, Namespaces: []string{"default"},
 		})).Secret
 	}

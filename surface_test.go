@@ -11,7 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/engine"
@@ -74,10 +77,10 @@ func TestU118_a_nudge_starts_what_was_submitted_in_a_transaction(t *testing.T) {
 			w := opened.overHTTP(t)
 			ctx := inTime(t)
 			must[flowfabric.SubmitResult](t)(opened.Submit(ctx, flowfabric.Submission{Kind: "k", SubmitOptions: flowfabric.SubmitOptions{Lane: "other"}}))
-			page := must[flowfabric.EventPage](t)(opened.Events().Read(ctx, flowfabric.ReadOptions{After: flowfabric.FromStart}))
-			came := make(chan flowfabric.EventPage, 1)
+			page := must[api.EventPage](t)(opened.Events().Read(ctx, ops.ReadOptions{After: api.FromStart}))
+			came := make(chan api.EventPage, 1)
 			go func() {
-				later, err := opened.Events().Read(ctx, flowfabric.ReadOptions{After: page.Next, Wait: 30 * time.Second})
+				later, err := opened.Events().Read(ctx, ops.ReadOptions{After: page.Next, Wait: 30 * time.Second})
 				if err != nil {
 					t.Error(err)
 				}

@@ -16,7 +16,7 @@ import (
 
 // Task is an execution that a handler is called for. Its methods may be called concurrently while the handler runs.
 type Task struct {
-	claimed *Claimed
+	claimed *api.Claimed
 	handler *handler
 	runner  *runner
 	slot    *atomic.Pointer[Task]
@@ -61,10 +61,10 @@ func (t *Task) Partition() int { return t.claimed.Partition }
 func (t *Task) Kind() string { return t.claimed.Kind }
 
 // Attempt returns the current attempt.
-func (t *Task) Attempt() Attempt { return t.claimed.Attempt }
+func (t *Task) Attempt() api.Attempt { return t.claimed.Attempt }
 
 // Lease returns the lease as it was acquired.
-func (t *Task) Lease() Lease { return t.claimed.Lease }
+func (t *Task) Lease() api.Lease { return t.claimed.Lease }
 
 // Input returns the input, unchanged. Its bytes must not be modified.
 func (t *Task) Input() Payload { return t.claimed.Input }
@@ -98,7 +98,7 @@ func (t *Task) Logger() *slog.Logger {
 // Codes: stale_lease, lease_expired, lease_revoked, execution_not_active.
 func (t *Task) Renew(ctx context.Context) error {
 	began := t.runner.now()
-	_, err := t.keep(ctx, WorkItem{Op: OpRenew})
+	_, err := t.keep(ctx, api.WorkItem{Op: api.OpRenew})
 	if err == nil {
 		t.trusted.Store(began + t.runner.trust)
 	}
@@ -109,7 +109,7 @@ func (t *Task) Renew(ctx context.Context) error {
 //
 // Codes: invalid_argument, stale_lease, lease_expired, lease_revoked, execution_not_active.
 func (t *Task) Progress(ctx context.Context, percent int, message string) error {
-	_, err := t.keep(ctx, WorkItem{Op: OpProgress, Percent: &percent, Message: message})
+	_, err := t.keep(ctx, api.WorkItem{Op: api.OpProgress, Percent: &percent, Message: message})
 	return err
 }
 
@@ -118,7 +118,7 @@ func (t *Task) Progress(ctx context.Context, percent int, message string) error 
 //
 // Codes: invalid_argument for a moment more than ten years ahead, stale_lease, lease_revoked, execution_not_active.
 func (t *Task) Delay(ctx context.Context, until time.Time) error {
-	_, err := t.leave(ctx, WorkItem{Op: OpDelay, Until: until})
+	_, err := t.leave(ctx, api.WorkItem{Op: api.OpDelay, Until: until})
 	return err
 }
 
@@ -127,14 +127,14 @@ func (t *Task) Delay(ctx context.Context, until time.Time) error {
 //
 // Codes: stale_lease, lease_revoked, execution_not_active.
 func (t *Task) HandBack(ctx context.Context) error {
-	_, err := t.leave(ctx, WorkItem{Op: OpRelease, Reason: "handed back"})
+	_, err := t.leave(ctx, api.WorkItem{Op: api.OpRelease, Reason: "handed back"})
 	return err
 }
 
 // keep sends a command that keeps the lease. A refusal by the fence ends the handler's context at once.
-func (t *Task) keep(ctx context.Context, item WorkItem) (WorkAnswer, error) {
+func (t *Task) keep(ctx context.Context, item api.WorkItem) (api.WorkAnswer, error) {
 	if err := t.goneBy(); err != nil {
-		return WorkAnswer{}, err
+		return api.WorkAnswer{}, err
 	}
 	item.ID, item.Lease = t.claimed.ID, t.claimed.Lease
 	answer := t.runner.send(ctx, item)
@@ -143,9 +143,9 @@ func (t *Task) keep(ctx context.Context, item WorkItem) (WorkAnswer, error) {
 }
 
 // keepUntilAnswered is keep for a command whose outcome must be known: the same command is repeated while the lease is valid.
-func (t *Task) keepUntilAnswered(ctx context.Context, item WorkItem) (WorkAnswer, error) {
+func (t *Task) keepUntilAnswered(ctx context.Context, item api.WorkItem) (api.WorkAnswer, error) {
 	if err := t.goneBy(); err != nil {
-		return WorkAnswer{}, err
+		return api.WorkAnswer{}, err
 	}
 	item.ID, item.Lease = t.claimed.ID, t.claimed.Lease
 	answer := t.runner.sendUntilAnswered(context.WithoutCancel(ctx), t, item)
@@ -164,14 +164,14 @@ func (t *Task) heed(err error) {
 // reason other than the fence, or was a wait that is over already: then the task continues, and for such a wait the error is nil.
 //
 // Once it is sent its outcome must be known: only the loss of the lease, or a worker that must hand back at once, ends the tries.
-func (t *Task) leave(ctx context.Context, item WorkItem) (WorkAnswer, error) {
+func (t *Task) leave(ctx context.Context, item api.WorkItem) (api.WorkAnswer, error) {
 	if ctx.Err() != nil {
-		return WorkAnswer{}, context.Cause(ctx)
+		return api.WorkAnswer{}, context.Cause(ctx)
 	}
 	t.leaving.Lock()
 	defer t.leaving.Unlock()
 	if !t.state.CompareAndSwap(taskRuns, taskEnding) {
-		return WorkAnswer{}, t.gone()
+		return api.WorkAnswer{}, t.gone()
 	}
 	item.ID, item.Lease = t.claimed.ID, t.claimed.Lease
 	answer := t.runner.sendUntilAnswered(context.WithoutCancel(ctx), t, item)

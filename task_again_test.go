@@ -8,7 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 // A replay may keep the steps of the run before. Its waitpoints are new, and so whoever is to signal must be told of them.
@@ -33,14 +36,14 @@ func TestU141_L150_a_replay_that_keeps_the_steps_asks_anew(t *testing.T) {
 		})
 		for i, text := range []string{"a", "b"} {
 			if i > 0 {
-				must[*flowfabric.Execution](t)(w.Operate().Replay(ctx, run.ID(), flowfabric.ReplayOptions{KeepSteps: true}))
+				must[*flowfabric.Execution](t)(w.Operate().Replay(ctx, run.ID(), ops.ReplayOptions{KeepSteps: true}))
 			}
 			at := receive(t, addresses)
 			w.awaits(t, run.ID(), "text")
 			w.signals(t, &at, "go", flowfabric.Text(text))
 			link := receive(t, links)
 			w.awaits(t, run.ID(), "go")
-			must[flowfabric.LinkOutcome](t)(w.Waitpoints().Decide(ctx, link.ID, tokenOf(link.URL), flowfabric.LinkDecision{Decision: "approve"}))
+			must[api.LinkOutcome](t)(w.Waitpoints().Decide(ctx, link.ID, tokenOf(link.URL), api.LinkDecision{Decision: "approve"}))
 			if got := must[[]string](t)(run.Result(ctx)); !slices.Equal(got, []string{"ann", text}) {
 				t.Errorf("run %d: %q", i, got)
 			}
@@ -53,8 +56,8 @@ func TestW22_a_handler_is_told_that_nothing_can_be_signed(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, w *world) {
 		ctx := inTime(t)
-		kid := must[flowfabric.SigningKeyList](t)(w.Admin().SigningKeys().List(ctx)).CurrentKid
-		must[flowfabric.RevokeResult](t)(w.Admin().SigningKeys().Revoke(ctx, kid, flowfabric.RevokeKeyOptions{Force: true}))
+		kid := must[api.SigningKeyList](t)(w.Admin().SigningKeys().List(ctx)).CurrentKid
+		must[api.RevokedKey](t)(w.Admin().SigningKeys().Revoke(ctx, kid, ops.RevokeKeyOptions{Force: true}))
 		run := w.waits(t, func(ctx context.Context, task *flowfabric.Task) ([]string, error) {
 			var codes []string
 			_, err := task.NewWaitpoint(ctx, "at")
@@ -76,9 +79,9 @@ func TestW36_W83_a_waitpoint_that_is_asked_for_again_is_shown_as_it_stands(t *te
 		h := hand{w, t}
 		h.submits()
 		first := h.claims(time.Minute)
-		created := func(task *flowfabric.Claimed) flowfabric.Waitpoint {
+		created := func(task *api.Claimed) flowfabric.Waitpoint {
 			t.Helper()
-			answer := h.does(flowfabric.WorkItem{Op: flowfabric.OpWaitpoint, ID: task.ID, Lease: task.Lease, Waitpoint: &flowfabric.NewWaitpoint{Key: "at", IdempotencyKey: "k"}})
+			answer := h.does(api.WorkItem{Op: api.OpWaitpoint, ID: task.ID, Lease: task.Lease, Waitpoint: &api.NewWaitpoint{Key: "at", IdempotencyKey: "k"}})
 			if answer.Err != nil {
 				t.Fatal(answer.Err)
 			}
@@ -87,8 +90,8 @@ func TestW36_W83_a_waitpoint_that_is_asked_for_again_is_shown_as_it_stands(t *te
 		at := created(first)
 		suspend := func() flowfabric.Waitpoint {
 			t.Helper()
-			answer := h.does(flowfabric.WorkItem{Op: flowfabric.OpSuspend, ID: first.ID, Lease: first.Lease, Suspension: &flowfabric.Suspension{
-				Key: "wait", Waitpoints: []flowfabric.Binding{flowfabric.Pending(&at)},
+			answer := h.does(api.WorkItem{Op: api.OpSuspend, ID: first.ID, Lease: first.Lease, Suspension: &flowfabric.Suspension{
+				Key: "wait", Waitpoints: []flowfabric.Binding{flowfabric.ExistingWaitpoint(&at)},
 			}})
 			if answer.Err != nil || answer.Outcome != "suspended" {
 				t.Fatalf("%+v", answer)
@@ -138,8 +141,8 @@ func TestU139_a_sleep_that_is_over_is_passed_whatever_is_left_of_it(t *testing.T
 // suspended returns when the work has been suspended.
 func (w *world) suspended(t *testing.T, id flowfabric.ID) {
 	t.Helper()
-	filter := flowfabric.EventFilter{ExecutionID: id, Kinds: []string{"execution.suspended"}}
-	for _, err := range w.Events().Follow(inTime(t), flowfabric.ReadOptions{EventFilter: filter, After: flowfabric.FromStart}) {
+	filter := ops.EventFilter{ExecutionID: id, Kinds: []string{"execution.suspended"}}
+	for _, err := range w.Events().Follow(inTime(t), ops.ReadOptions{EventFilter: filter, After: api.FromStart}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -189,7 +192,7 @@ func TestU140_a_name_that_looks_counted_is_not_another_s_second_use(t *testing.T
 		if got := must[[]string](t)(run.Result(inTime(t))); strings.Join(got, "") != "abcde" {
 			t.Errorf("%q", got)
 		}
-		if history := must[[]flowfabric.SuspensionRecord](t)(all(w.Executions().Suspensions(inTime(t), run.ID()))); len(history) != 5 {
+		if history := must[[]api.SuspensionRecord](t)(all(w.Executions().Suspensions(inTime(t), run.ID()))); len(history) != 5 {
 			t.Errorf("%d naps", len(history))
 		}
 	})

@@ -6,6 +6,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/flowfabric/flowfabric/internal/calls"
+	"github.com/flowfabric/flowfabric/ops"
+
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/core/condition"
@@ -23,13 +27,13 @@ import (
 func (t *Task) Ask(ctx context.Context, a Approval) (Decision, error) {
 	switch {
 	case a.Key == "":
-		return Decision{}, newError(base.CodeInvalidArgument, "the question has no key").At("Key", "name it, so that it is known when the handler runs again")
+		return Decision{}, calls.Refuse(base.CodeInvalidArgument, "the question has no key").At("Key", "name it, so that it is known when the handler runs again")
 	case a.Quorum < 0:
-		return Decision{}, newError(base.CodeInvalidArgument, "a quorum of %d", a.Quorum).At("Quorum", "say how many must approve")
+		return Decision{}, calls.Refuse(base.CodeInvalidArgument, "a quorum of %d", a.Quorum).At("Quorum", "say how many must approve")
 	}
 	a.Quorum = max(a.Quorum, 1)
 	wait := t.waits.next(a.Key)
-	w, err := t.newWaitpoint(ctx, NewWaitpoint{Key: a.Key, ExpiresIn: waitpointLife, IdempotencyKey: "ask:" + wait})
+	w, err := t.newWaitpoint(ctx, api.NewWaitpoint{Key: a.Key, ExpiresIn: waitpointLife, IdempotencyKey: "ask:" + wait})
 	if err != nil {
 		return Decision{}, err
 	}
@@ -37,12 +41,12 @@ func (t *Task) Ask(ctx context.Context, a Approval) (Decision, error) {
 		return Decision{}, err
 	}
 	resume, err := t.suspend(ctx, Suspension{
-		Key: wait, Waitpoints: []Binding{Pending(w)}, Until: a.until(), ReasonCode: WaitingForApproval, Timeout: a.Timeout, OnTimeout: a.OnTimeout,
+		Key: wait, Waitpoints: []Binding{ExistingWaitpoint(w)}, Until: a.until(), ReasonCode: WaitingForApproval, Timeout: a.Timeout, OnTimeout: a.OnTimeout,
 	})
 	if err != nil {
 		return Decision{}, err
 	}
-	if err := t.fetchOmitted(ctx, &resume, func(s *SignalRecord) bool { return s.Name == signalApproved || s.Name == signalRejected }); err != nil {
+	if err := t.fetchOmitted(ctx, &resume, func(s *SignalRecord) bool { return s.Name == calls.SignalApproved || s.Name == calls.SignalRejected }); err != nil {
 		return Decision{}, err
 	}
 	return a.decision(resume)
@@ -51,11 +55,11 @@ func (t *Task) Ask(ctx context.Context, a Approval) (Decision, error) {
 // until returns the condition of the wait (W66).
 func (a *Approval) until() Condition {
 	enough := CountOf(a.Quorum, DistinctSources, a.Key)
-	enough.Name, enough.SourceTypes = signalApproved, []string{condition.SourceOperator, condition.SourceApprover}
+	enough.Name, enough.SourceTypes = calls.SignalApproved, []string{condition.SourceOperator, condition.SourceApprover}
 	if a.NoVeto {
 		return enough
 	}
-	return AnyOf(enough, OnSignal(a.Key, signalRejected))
+	return AnyOf(enough, OnSignal(a.Key, calls.SignalRejected))
 }
 
 // askAll makes the links and passes them to Notify, as one step. Their addresses are not stored: a second run of the step makes
@@ -83,8 +87,8 @@ func (t *Task) askAll(ctx context.Context, wait string, w *Waitpoint, a Approval
 }
 
 // link returns the options of the link for one approver.
-func (a *Approval) link(t *Task, wait string, i int) LinkOptions {
-	l := LinkOptions{Approver: a.Approvers[i], Title: a.Title, Message: a.Message, CommentRequired: a.CommentRequired, ExpiresIn: a.LinkExpiry}
+func (a *Approval) link(t *Task, wait string, i int) ops.LinkOptions {
+	l := ops.LinkOptions{Approver: a.Approvers[i], Title: a.Title, Message: a.Message, CommentRequired: a.CommentRequired, ExpiresIn: a.LinkExpiry}
 	if l.ExpiresIn == 0 {
 		// The links expire when the question ends. That moment is not known here: the timeout counts from the suspend, which may
 		// come much later if Notify fails, and an escalation removes it.
@@ -100,8 +104,8 @@ func (a *Approval) link(t *Task, wait string, i int) LinkOptions {
 // decision evaluates the signals. A rejection before the work waits is a veto too, even if enough people have approved meanwhile.
 func (a *Approval) decision(r Resume) (Decision, error) {
 	d := Decision{Resume: r, TimedOut: r.Cause == causeTimeout}
-	rejected := named(r.Signals, signalRejected, func(*SignalRecord) bool { return !a.NoVeto })
-	approved := named(r.Signals, signalApproved, func(s *SignalRecord) bool {
+	rejected := named(r.Signals, calls.SignalRejected, func(*SignalRecord) bool { return !a.NoVeto })
+	approved := named(r.Signals, calls.SignalApproved, func(s *SignalRecord) bool {
 		return s.SourceType == condition.SourceOperator || s.SourceType == condition.SourceApprover
 	})
 	d.By, d.Comment = people(approved)

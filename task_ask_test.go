@@ -10,7 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 // asked is a question that was put to people.
@@ -44,9 +47,9 @@ func (w *world) asks(t *testing.T, question flowfabric.Approval) *asked {
 }
 
 // decides lets the holder of a link choose.
-func (a *asked) decides(t *testing.T, link flowfabric.ApprovalLink, choice, comment string) flowfabric.LinkOutcome {
+func (a *asked) decides(t *testing.T, link flowfabric.ApprovalLink, choice, comment string) api.LinkOutcome {
 	t.Helper()
-	return must[flowfabric.LinkOutcome](t)(a.w.Waitpoints().Decide(inTime(t), link.ID, tokenOf(link.URL), flowfabric.LinkDecision{Decision: choice, Comment: comment}))
+	return must[api.LinkOutcome](t)(a.w.Waitpoints().Decide(inTime(t), link.ID, tokenOf(link.URL), api.LinkDecision{Decision: choice, Comment: comment}))
 }
 
 // tokenOf is the token at the end of an address.
@@ -62,7 +65,7 @@ func TestU141_ask_waits_for_a_quorum_of_different_people(t *testing.T) {
 			Key: "go-live", Title: "Release?", Message: "It is tested.", Quorum: 3, Approvers: []string{"ann", w.who}, Timeout: time.Hour,
 		})
 		links := receive(t, a.links)
-		page := must[*flowfabric.LinkPage](t)(w.Waitpoints().OpenLink(ctx, links[0].ID, tokenOf(links[0].URL)))
+		page := must[*api.LinkPage](t)(w.Waitpoints().OpenLink(ctx, links[0].ID, tokenOf(links[0].URL)))
 		if page.Title != "Release?" || page.Approver != "ann" || page.Needed != 3 || page.Progress != 0 || page.Kind != "wait" || page.Refused != nil {
 			t.Errorf("%+v", page)
 		}
@@ -71,15 +74,15 @@ func TestU141_ask_waits_for_a_quorum_of_different_people(t *testing.T) {
 		}
 		a.decides(t, links[0], "approve", "")
 		a.decides(t, links[1], "approve", "")
-		receipt := must[flowfabric.SignalReceipt](t)(w.Operate().Approve(ctx, a.ID(), flowfabric.Approve{Comment: "at the console"}))
+		receipt := must[api.SignalReceipt](t)(w.Operate().Approve(ctx, a.ID(), ops.Approve{Comment: "at the console"}))
 		if receipt.Effect != "appended_to_waitpoint_duplicate" { // on a link and at the console it is one person
 			t.Errorf("%+v", receipt)
 		}
-		inbox := must[[]flowfabric.Suspended](t)(all(w.Waitpoints().Inbox(ctx)))
+		inbox := must[[]api.Suspended](t)(all(w.Waitpoints().Inbox(ctx)))
 		if len(inbox) != 1 || inbox[0].Execution.ID != a.ID() || inbox[0].Needed != 3 || len(inbox[0].Decisions) != 3 || len(inbox[0].Links) != 2 {
 			t.Fatalf("%+v", inbox)
 		}
-		third := must[flowfabric.ApprovalLink](t)(w.Waitpoints().NewLink(ctx, links[0].WaitpointID, flowfabric.LinkOptions{Approver: "eve"}))
+		third := must[flowfabric.ApprovalLink](t)(w.Waitpoints().NewLink(ctx, links[0].WaitpointID, ops.LinkOptions{Approver: "eve"}))
 		if outcome := a.decides(t, third, "approve", "fine"); outcome.Outcome != "decided" || outcome.Effect != "resume_condition_satisfied" {
 			t.Errorf("%+v", outcome)
 		}
@@ -131,7 +134,7 @@ func TestU141_a_question_may_end_without_a_decision(t *testing.T) {
 		if links := receive(t, resumed.links); len(links) != 0 {
 			t.Errorf("links for nobody: %v", links)
 		}
-		must[flowfabric.SignalReceipt](t)(w.Operate().Approve(ctx, resumed.ID(), flowfabric.Approve{}))
+		must[api.SignalReceipt](t)(w.Operate().Approve(ctx, resumed.ID(), ops.Approve{}))
 		must[*flowfabric.Execution](t)(w.Operate().Resume(ctx, resumed.ID()))
 		if d := receive(t, resumed.answer); d.Approved || !slices.Equal(d.By, []string{w.who}) || d.Resume.Cause != "operator" {
 			t.Errorf("%+v", d)
@@ -198,12 +201,12 @@ func TestU141_links_are_made_once_however_often_they_have_to_be_sent(t *testing.
 			t.Errorf("first %s, then %s", first, second)
 		}
 		w.awaits(t, run.ID(), "go")
-		for _, step := range must[[]flowfabric.StepRecord](t)(w.Executions().Steps(ctx, run.ID())) {
+		for _, step := range must[[]api.StepRecord](t)(w.Executions().Steps(ctx, run.ID())) {
 			if strings.Contains(string(step.Result.Data), ":") {
 				t.Errorf("step %s remembers an address: %s", step.Name, step.Result.Data)
 			}
 		}
-		must[flowfabric.SignalReceipt](t)(w.Operate().Approve(ctx, run.ID(), flowfabric.Approve{}))
+		must[api.SignalReceipt](t)(w.Operate().Approve(ctx, run.ID(), ops.Approve{}))
 		if got := must[[]string](t)(run.Result(ctx)); !slices.Equal(got, []string{w.who}) {
 			t.Errorf("%q", got)
 		}

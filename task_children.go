@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/flowfabric/flowfabric/internal/calls"
+
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/transport"
@@ -49,9 +51,6 @@ func asChildren(err error) error {
 	return &named
 }
 
-// Spawned holds the children of a spawn.
-type Spawned = api.Spawned
-
 // ChildrenOptions say what a task waits for. The zero value: the end of all children of this run, with any outcome.
 type ChildrenOptions = api.ChildrenOptions
 
@@ -72,17 +71,17 @@ func (t *Task) Spawn(ctx context.Context, children ...Node) (map[string]ID, erro
 }
 
 // SpawnWith is Spawn with all options. Codes: those of Spawn.
-func (t *Task) SpawnWith(ctx context.Context, s Spawning) (Spawned, error) {
+func (t *Task) SpawnWith(ctx context.Context, s Spawning) (api.Spawned, error) {
 	if ctx.Err() != nil {
-		return Spawned{}, context.Cause(ctx)
+		return api.Spawned{}, context.Cause(ctx)
 	}
 	spawn, err := s.Spawn()
 	if err != nil {
-		return Spawned{}, err
+		return api.Spawned{}, err
 	}
-	answer, err := t.keepUntilAnswered(ctx, WorkItem{Op: OpSpawn, Spawn: spawn})
+	answer, err := t.keepUntilAnswered(ctx, api.WorkItem{Op: api.OpSpawn, Spawn: spawn})
 	if err != nil {
-		return Spawned{}, err
+		return api.Spawned{}, err
 	}
 	return *answer.Spawned, nil
 }
@@ -100,7 +99,7 @@ func (t *Task) WaitForChildren(ctx context.Context, o ...ChildrenOptions) ([]Chi
 	if err != nil {
 		return nil, err
 	}
-	return t.waited(t.leave(ctx, WorkItem{Op: OpWaitChildren, Children: &options}))
+	return t.waited(t.leave(ctx, api.WorkItem{Op: api.OpWaitChildren, Children: &options}))
 }
 
 // SpawnAndWait is SpawnWith and WaitForChildren in one transaction. Without names in the options it waits for all children.
@@ -115,7 +114,7 @@ func (t *Task) SpawnAndWait(ctx context.Context, s Spawning, o ...ChildrenOption
 	if err != nil {
 		return nil, err
 	}
-	return t.waited(t.leave(ctx, WorkItem{Op: OpSpawn, Spawn: spawn, Children: &options}))
+	return t.waited(t.leave(ctx, api.WorkItem{Op: api.OpSpawn, Spawn: spawn, Children: &options}))
 }
 
 // Errors of waits for children that ended without being satisfied.
@@ -131,7 +130,7 @@ const (
 )
 
 // waited converts the answer to a wait for children.
-func (t *Task) waited(answer WorkAnswer, err error) ([]Child, error) {
+func (t *Task) waited(answer api.WorkAnswer, err error) ([]Child, error) {
 	if err != nil || answer.Waited == nil {
 		return nil, err
 	}
@@ -152,7 +151,7 @@ func ChildResult[T any](ctx context.Context, t *Task, c Child) (T, error) {
 	var none T
 	switch {
 	case c.Outcome == "":
-		return none, newError(base.CodeExecutionNotTerminal, "the child %q has not ended", c.Name)
+		return none, calls.Refuse(base.CodeExecutionNotTerminal, "the child %q has not ended", c.Name)
 	case c.Outcome != StatusSucceeded:
 		return none, fmt.Errorf("flowfabric: child %q: %w", c.Name, &ExecutionError{ID: c.ID, Status: c.Outcome, Reason: c.FailureReason})
 	}

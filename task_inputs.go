@@ -3,17 +3,15 @@ package flowfabric
 import (
 	"slices"
 
+	"github.com/flowfabric/flowfabric/internal/calls"
+
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
-// NamedInput is an input that a member of a flow received from another along an edge, in addition to the input that it was
-// submitted with. It is the same in all attempts of a run.
-type NamedInput = api.NamedInput
-
 // Inputs returns the inputs from the members that the work waited for, by name; none outside a flow. InputFrom decodes one of
 // them.
-func (t *Task) Inputs() []NamedInput { return slices.Clone(t.claimed.Inputs) }
+func (t *Task) Inputs() []api.NamedInput { return slices.Clone(t.claimed.Inputs) }
 
 // Name returns the name of the work in its flow, or among the children of its parent; "" outside a flow.
 func (t *Task) Name() string { return t.claimed.Name }
@@ -28,14 +26,14 @@ func (t *Task) FlowID() ID { return t.claimed.FlowID }
 // count, did not succeed or left no result; invalid_json if it cannot be decoded into T.
 func InputFrom[T any](t *Task, node string) (T, error) {
 	var none T
-	i := slices.IndexFunc(t.claimed.Inputs, func(in NamedInput) bool { return in.Name == node })
+	i := slices.IndexFunc(t.claimed.Inputs, func(in api.NamedInput) bool { return in.Name == node })
 	if i < 0 {
-		return none, newError(base.CodeInputNotFound, "nothing came from %q", node).At("name", "an edge passes it: Node.After, or pass of an edge")
+		return none, calls.Refuse(base.CodeInputNotFound, "nothing came from %q", node).At("name", "an edge passes it: Node.After, or pass of an edge")
 	}
 	in := &t.claimed.Inputs[i]
 	switch {
 	case in.FailureReason != "" || in.Outcome != StatusSucceeded && !in.Present:
-		return none, newError(base.CodeInputNotFound, "%q is %s: %s", node, in.Outcome, in.FailureReason).At("name", "Task.Inputs tells how each of them ended")
+		return none, calls.Refuse(base.CodeInputNotFound, "%q is %s: %s", node, in.Outcome, in.FailureReason).At("name", "Task.Inputs tells how each of them ended")
 	case !in.Present:
 		return decodeAbsent[T](node)
 	case !in.Result.Omitted():
@@ -54,6 +52,6 @@ func decodeAbsent[T any](node string) (none T, err error) {
 	case *None, *Payload:
 		return none, nil
 	default:
-		return none, newError(base.CodeInputNotFound, "%q succeeded without a result", node).At("name", "Task.Inputs tells how each of them ended")
+		return none, calls.Refuse(base.CodeInputNotFound, "%q succeeded without a result", node).At("name", "Task.Inputs tells how each of them ended")
 	}
 }

@@ -1,6 +1,10 @@
 package flowfabric
 
-import "context"
+import (
+	"context"
+
+	"github.com/flowfabric/flowfabric/ops"
+)
 
 // fetchOmitted fetches the payloads that were left out of the resume for their size, of the signals that looksAt selects.
 func (t *Task) fetchOmitted(ctx context.Context, r *Resume, looksAt func(*SignalRecord) bool) error {
@@ -13,7 +17,7 @@ func (t *Task) fetchOmitted(ctx context.Context, r *Resume, looksAt func(*Signal
 	if len(missing) == 0 {
 		return nil
 	}
-	for found, err := range t.runner.client.Executions().Signals(ctx, t.claimed.ID, SignalQuery{SuspensionID: r.SuspensionID}) {
+	for found, err := range t.runner.client.Executions().Signals(ctx, t.claimed.ID, ops.SignalQuery{SuspensionID: r.SuspensionID}) {
 		if err != nil {
 			return err
 		}

@@ -5,7 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 func TestU141_W80_ask_fetches_what_had_no_room_in_the_answer(t *testing.T) {
@@ -17,11 +20,11 @@ func TestU141_W80_ask_fetches_what_had_no_room_in_the_answer(t *testing.T) {
 		const many = 33 // of the largest payloads 32 have room
 		for i := range many {
 			said := fmt.Sprintf(`{"comment":"%d","pad":"%s"}`, i+1, strings.Repeat("x", 262_000))
-			must[flowfabric.SignalReceipt](t)(w.Operate().Approve(ctx, a.ID(), flowfabric.Approve{
+			must[api.SignalReceipt](t)(w.Operate().Approve(ctx, a.ID(), ops.Approve{
 				Suffix: fmt.Sprint(i), Payload: flowfabric.Payload{Data: []byte(said), ContentType: "application/json"},
 			}))
 		}
-		open := must[*flowfabric.SuspensionRecord](t)(w.Executions().Suspension(ctx, a.ID()))
+		open := must[*api.SuspensionRecord](t)(w.Executions().Suspension(ctx, a.ID()))
 		if last := open.Signals[many-1].Payload; !last.Omitted() || last.Size() < 262_000 || last.Data != nil {
 			t.Errorf("the last signal has %d of %d bytes, omitted: %v", len(last.Data), last.Size(), last.Omitted())
 		}

@@ -3,6 +3,8 @@ package flowfabric
 import (
 	"context"
 	"fmt"
+
+	"github.com/flowfabric/flowfabric/api"
 )
 
 // ReportUsage reports usage, before or after it is spent, and books it against all budgets that apply. A report that would exceed
@@ -16,14 +18,14 @@ import (
 //
 // Codes: invalid_usage, reserved_dimension, amount_out_of_range, idempotency_conflict when the key was used for other amounts,
 // stale_lease, lease_expired, lease_revoked, execution_not_active.
-func (t *Task) ReportUsage(ctx context.Context, u Usage) (UsageReceipt, error) {
+func (t *Task) ReportUsage(ctx context.Context, u Usage) (api.UsageReceipt, error) {
 	if ctx.Err() != nil {
-		return UsageReceipt{}, context.Cause(ctx)
+		return api.UsageReceipt{}, context.Cause(ctx)
 	}
 	u, minted := keyedUsage(u, t.runner.clock) // all tries count as one report
-	answer, err := t.keepUntilAnswered(ctx, WorkItem{Op: OpUsage, Usage: u})
+	answer, err := t.keepUntilAnswered(ctx, api.WorkItem{Op: api.OpUsage, Usage: u})
 	if err != nil {
-		return UsageReceipt{}, err
+		return api.UsageReceipt{}, err
 	}
 	receipt := *answer.Usage
 	switch {
@@ -36,12 +38,12 @@ func (t *Task) ReportUsage(ctx context.Context, u Usage) (UsageReceipt, error) {
 }
 
 // breached ends the task if the action of a breach has ended the lease, and returns the error for the handler.
-func (t *Task) breached(r *UsageReceipt) error {
+func (t *Task) breached(r *api.UsageReceipt) error {
 	switch r.Action {
-	case ActionSuspended:
+	case api.ActionSuspended:
 		t.park()
 		return ErrParked
-	case ActionFailed, ActionCancelled:
+	case api.ActionFailed, api.ActionCancelled:
 		t.lose(ErrBudgetExceeded)
 	}
 	if r.Applied {

@@ -7,6 +7,10 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/flowfabric/flowfabric/internal/calls"
+	"github.com/flowfabric/flowfabric/ops"
+
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/mint"
@@ -34,10 +38,10 @@ func (t *Task) NewWaitpoint(ctx context.Context, key string, o ...WaitpointOptio
 	if err != nil {
 		return nil, err
 	}
-	w := NewWaitpoint{Key: key, ExpiresIn: options.ExpiresIn, ID: options.ID, IdempotencyKey: options.IdempotencyKey}
+	w := api.NewWaitpoint{Key: key, ExpiresIn: options.ExpiresIn, ID: options.ID, IdempotencyKey: options.IdempotencyKey}
 	switch {
 	case options.Another && w.IdempotencyKey != "":
-		return nil, newError(base.CodeInvalidArgument, "another waitpoint each time, and the same under a key").At("Another", "set one of the two")
+		return nil, calls.Refuse(base.CodeInvalidArgument, "another waitpoint each time, and the same under a key").At("Another", "set one of the two")
 	case options.Another:
 		w.IdempotencyKey = mint.Key(t.runner.clock) // all tries of this call make one waitpoint
 	case w.IdempotencyKey == "":
@@ -46,11 +50,11 @@ func (t *Task) NewWaitpoint(ctx context.Context, key string, o ...WaitpointOptio
 	return t.newWaitpoint(ctx, w)
 }
 
-func (t *Task) newWaitpoint(ctx context.Context, w NewWaitpoint) (*Waitpoint, error) {
+func (t *Task) newWaitpoint(ctx context.Context, w api.NewWaitpoint) (*Waitpoint, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	answer, err := t.keepUntilAnswered(ctx, WorkItem{Op: OpWaitpoint, Waitpoint: &w})
+	answer, err := t.keepUntilAnswered(ctx, api.WorkItem{Op: api.OpWaitpoint, Waitpoint: &w})
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +66,7 @@ func (t *Task) newWaitpoint(ctx context.Context, w NewWaitpoint) (*Waitpoint, er
 //
 // Codes: invalid_argument, reserved_name, waitpoint_not_found, waitpoint_expired, waitpoint_closed, signing_key_missing,
 // stale_lease, lease_revoked, execution_not_active.
-func (t *Task) NewLink(ctx context.Context, w *Waitpoint, l LinkOptions) (ApprovalLink, error) {
+func (t *Task) NewLink(ctx context.Context, w *Waitpoint, l ops.LinkOptions) (ApprovalLink, error) {
 	if l.RequestKey == "" {
 		l.RequestKey = mint.Key(t.runner.clock)
 	}
@@ -95,7 +99,7 @@ func (t *Task) Suspend(ctx context.Context, s Suspension) error {
 	if err != nil {
 		return err
 	}
-	passed := newError(base.CodeAlreadySatisfied, "the wait %q is passed", s.Key).At("Key", "use TrySuspend to go on with what arrived")
+	passed := calls.Refuse(base.CodeAlreadySatisfied, "the wait %q is passed", s.Key).At("Key", "use TrySuspend to go on with what arrived")
 	passed.Current = map[string]any{"suspension_id": resume.SuspensionID, "cause": resume.Cause}
 	return passed
 }
@@ -104,7 +108,7 @@ func (t *Task) Suspend(ctx context.Context, s Suspension) error {
 // past every wait that is over.
 func (t *Task) TrySuspend(ctx context.Context, s Suspension) (Resume, error) {
 	if s.Key == "" {
-		return Resume{}, newError(base.CodeInvalidArgument, "the wait has no key").At("Key", "name it, so that it is known when the handler runs again")
+		return Resume{}, calls.Refuse(base.CodeInvalidArgument, "the wait has no key").At("Key", "name it, so that it is known when the handler runs again")
 	}
 	s.Key = t.waits.next(s.Key)
 	return t.suspend(ctx, s)
@@ -112,7 +116,7 @@ func (t *Task) TrySuspend(ctx context.Context, s Suspension) (Resume, error) {
 
 // suspend waits under the key without counting its uses.
 func (t *Task) suspend(ctx context.Context, s Suspension) (Resume, error) {
-	answer, err := t.leave(ctx, WorkItem{Op: OpSuspend, Suspension: &s})
+	answer, err := t.leave(ctx, api.WorkItem{Op: api.OpSuspend, Suspension: &s})
 	if err != nil {
 		return Resume{}, err
 	}
@@ -138,7 +142,7 @@ func (t *Task) Sleep(ctx context.Context, name string, d time.Duration) error {
 		return nil
 	}
 	if name == "" {
-		return newError(base.CodeInvalidArgument, "the wait has no name").At("name", "name it, so that it is known when the handler runs again")
+		return calls.Refuse(base.CodeInvalidArgument, "the wait has no name").At("name", "name it, so that it is known when the handler runs again")
 	}
 	_, err := t.suspend(ctx, Suspension{Key: key, Until: TimeoutOnly(), Timeout: d, OnTimeout: ResumeOnTimeout})
 	if CodeOf(err) == string(base.CodeIdempotencyConflict) && t.slept(ctx, err) {
@@ -203,7 +207,7 @@ func endedWithout(key string, r Resume) error {
 
 func (t *Task) awaitSignal(ctx context.Context, key string, o WaitOptions) (Resume, error) {
 	if key == "" {
-		return Resume{}, newError(base.CodeInvalidArgument, "the wait has no key").At("key", "name it, so that it is known when the handler runs again")
+		return Resume{}, calls.Refuse(base.CodeInvalidArgument, "the wait has no key").At("key", "name it, so that it is known when the handler runs again")
 	}
 	wait := t.waits.next(key)
 	binding, at, err := t.addressed(ctx, key, wait, o)
@@ -221,11 +225,11 @@ func (t *Task) awaitSignal(ctx context.Context, key string, o WaitOptions) (Resu
 func (t *Task) addressed(ctx context.Context, key, wait string, o WaitOptions) (Binding, string, error) {
 	w := o.Waitpoint
 	if w == nil && o.Notify == nil {
-		return Fresh(key), key, nil
+		return NewWaitpoint(key), key, nil
 	}
 	if w == nil {
 		var err error
-		if w, err = t.newWaitpoint(ctx, NewWaitpoint{Key: key, ExpiresIn: waitpointLife, IdempotencyKey: "wait:" + wait}); err != nil {
+		if w, err = t.newWaitpoint(ctx, api.NewWaitpoint{Key: key, ExpiresIn: waitpointLife, IdempotencyKey: "wait:" + wait}); err != nil {
 			return Binding{}, "", err
 		}
 	}
@@ -235,7 +239,7 @@ func (t *Task) addressed(ctx context.Context, key, wait string, o WaitOptions) (
 			return Binding{}, "", err
 		}
 	}
-	return Pending(w), w.Key, nil
+	return ExistingWaitpoint(w), w.Key, nil
 }
 
 // ofThisRun returns the name of a step that belongs to the waitpoint of a wait. A replay may keep the steps of the previous run,

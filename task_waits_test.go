@@ -9,7 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 const wait flowfabric.Kind[flowfabric.None, []string] = "wait"
@@ -30,7 +33,7 @@ func (w *world) awaits(t *testing.T, id flowfabric.ID, key string) *flowfabric.W
 	t.Helper()
 	ctx := inTime(t)
 	seen := 0
-	for event, err := range w.Events().Follow(ctx, flowfabric.ReadOptions{EventFilter: flowfabric.EventFilter{ExecutionID: id}, After: flowfabric.FromStart}) {
+	for event, err := range w.Events().Follow(ctx, ops.ReadOptions{EventFilter: ops.EventFilter{ExecutionID: id}, After: api.FromStart}) {
 		if err != nil {
 			t.Fatalf("waiting for %s: %v", key, err)
 		}
@@ -38,7 +41,7 @@ func (w *world) awaits(t *testing.T, id flowfabric.ID, key string) *flowfabric.W
 			continue
 		}
 		seen++
-		for found, err := range w.Waitpoints().List(ctx, flowfabric.WaitpointQuery{ExecutionID: id, Key: key}) {
+		for found, err := range w.Waitpoints().List(ctx, ops.WaitpointQuery{ExecutionID: id, Key: key}) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -52,9 +55,9 @@ func (w *world) awaits(t *testing.T, id flowfabric.ID, key string) *flowfabric.W
 }
 
 // signals sends a signal with a payload to a waitpoint.
-func (w *world) signals(t *testing.T, at *flowfabric.Waitpoint, name string, p flowfabric.Payload) flowfabric.SignalReceipt {
+func (w *world) signals(t *testing.T, at *flowfabric.Waitpoint, name string, p flowfabric.Payload) api.SignalReceipt {
 	t.Helper()
-	return must[flowfabric.SignalReceipt](t)(w.Signal(inTime(t), flowfabric.Signal{WaitpointID: at.ID, Token: at.Token, Name: name, Payload: p}))
+	return must[api.SignalReceipt](t)(w.Signal(inTime(t), flowfabric.Signal{WaitpointID: at.ID, Token: at.Token, Name: name, Payload: p}))
 }
 
 func TestU139_W56_a_handler_runs_again_over_three_waits_and_passes_each_that_it_has_passed(t *testing.T) {
@@ -96,7 +99,7 @@ func TestU139_W56_a_handler_runs_again_over_three_waits_and_passes_each_that_it_
 				t.Errorf("attempt %d: a wait uses none up", index)
 			}
 		}
-		history := must[[]flowfabric.SuspensionRecord](t)(all(w.Executions().Suspensions(inTime(t), run.ID())))
+		history := must[[]api.SuspensionRecord](t)(all(w.Executions().Suspensions(inTime(t), run.ID())))
 		if len(history) != 3 || history[0].Cause != "signal" || history[2].Cause != "signal" {
 			t.Errorf("history %+v", history)
 		}
@@ -146,7 +149,7 @@ func TestU138_W55_suspend_is_strict_and_try_suspend_passes_when_a_signal_came_fi
 				if receipt := w.signals(t, at, "go", flowfabric.Text(key)); receipt.Effect != "buffered_for_pending_waitpoint" {
 					t.Errorf("%+v", receipt)
 				}
-				return flowfabric.Suspension{Key: "at " + key, Waitpoints: []flowfabric.Binding{flowfabric.Pending(at)}, Continuation: flowfabric.Text("go on")}
+				return flowfabric.Suspension{Key: "at " + key, Waitpoints: []flowfabric.Binding{flowfabric.ExistingWaitpoint(at)}, Continuation: flowfabric.Text("go on")}
 			}
 			if err := task.Suspend(ctx, early("one")); !errors.Is(err, flowfabric.ErrAlreadySatisfied) || flowfabric.CodeOf(err) != "already_satisfied" {
 				t.Errorf("strict: %v", err)
@@ -233,7 +236,7 @@ func TestU141_sleep_resumes_by_itself_and_tells_the_handler(t *testing.T) {
 			return []string{"awake"}, nil
 		})
 		must[[]string](t)(run.Result(inTime(t)))
-		if history := must[[]flowfabric.SuspensionRecord](t)(all(w.Executions().Suspensions(inTime(t), run.ID()))); len(history) != 2 {
+		if history := must[[]api.SuspensionRecord](t)(all(w.Executions().Suspensions(inTime(t), run.ID()))); len(history) != 2 {
 			t.Errorf("%d naps", len(history))
 		}
 	})

@@ -8,7 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
@@ -43,9 +46,9 @@ func TestW29_tokens_and_addresses_are_never_printed_encoded_or_logged(t *testing
 	l := flowfabric.ApprovalLink{ID: "0198f0a0-0000-7000-8000-00000000000b", Approver: "at-the-gate", URL: "https://x.example/approve/l/k1:" + digest}
 	for name, value := range map[string]any{
 		"a token": token, "a pointer to one": &token, "tokens": []flowfabric.Token{token},
-		"a waitpoint": w, "a pointer to a waitpoint": &w, "waitpoints": []flowfabric.Waitpoint{w}, "what is suspended": flowfabric.Suspended{Waitpoints: []flowfabric.Waitpoint{w}, Links: []flowfabric.ApprovalLink{l}},
-		"a link": l, "a pointer to a link": &l, "links": map[string]flowfabric.ApprovalLink{"l": l}, "a page": flowfabric.LinkPage{ApprovalLink: l},
-		"a signal": flowfabric.Signal{Token: token}, "an answer": flowfabric.WorkAnswer{Waitpoints: []flowfabric.Waitpoint{w}},
+		"a waitpoint": w, "a pointer to a waitpoint": &w, "waitpoints": []flowfabric.Waitpoint{w}, "what is suspended": api.Suspended{Waitpoints: []flowfabric.Waitpoint{w}, Links: []flowfabric.ApprovalLink{l}},
+		"a link": l, "a pointer to a link": &l, "links": map[string]flowfabric.ApprovalLink{"l": l}, "a page": api.LinkPage{ApprovalLink: l},
+		"a signal": flowfabric.Signal{Token: token}, "an answer": api.WorkAnswer{Waitpoints: []flowfabric.Waitpoint{w}},
 	} {
 		for form, text := range everyForm(t, value) {
 			for _, piece := range []string{digest[:8], fmt.Sprintf("%x", digest[:4]), fmt.Sprintf("%X", digest[:4]), strings.Trim(fmt.Sprint([]byte(digest[:3])), "[]")} {
@@ -89,7 +92,7 @@ func TestU185_the_public_url_stands_before_addresses_and_must_be_absolute(t *tes
 		if at.CallbackURL != want+at.ID+"/"+at.Token.Reveal() {
 			t.Errorf("the address is at %s, want %s", strings.TrimSuffix(at.CallbackURL, at.Token.Reveal()), want)
 		}
-		link := must[flowfabric.ApprovalLink](t)(client.Waitpoints().NewLink(t.Context(), at.ID, flowfabric.LinkOptions{Approver: "ann"}))
+		link := must[flowfabric.ApprovalLink](t)(client.Waitpoints().NewLink(t.Context(), at.ID, ops.LinkOptions{Approver: "ann"}))
 		if prefix := strings.TrimSuffix(want, "/v1/callbacks/") + "/approve/" + link.ID + "/"; !strings.HasPrefix(link.URL, prefix) {
 			t.Errorf("the link is not at %s", prefix)
 		}

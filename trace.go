@@ -68,7 +68,7 @@ func (t *Task) knowTrace(c TraceContext) {
 }
 
 // endHandler ends the span of a handler with the outcome of the task.
-func endHandler(span activity, item WorkItem, answer WorkAnswer) {
+func endHandler(span activity, item api.WorkItem, answer api.WorkAnswer) {
 	if span.span == nil {
 		return
 	}
@@ -82,7 +82,7 @@ func endHandler(span activity, item WorkItem, answer WorkAnswer) {
 	switch {
 	case answer.Err != nil:
 		span.end(spanCode(answer.Err))
-	case item.Op == OpFail:
+	case item.Op == api.OpFail:
 		span.end(item.Category)
 	default:
 		span.end("")

@@ -3,6 +3,8 @@ package flowfabric
 import (
 	"context"
 	"testing"
+
+	"github.com/flowfabric/flowfabric/api"
 )
 
 // untraced is everything that tracing does in a worker for one task when there is no tracer and no trace context.
@@ -10,11 +12,11 @@ func untraced(ctx context.Context, t *Task) {
 	handling, span := t.runner.startHandler(ctx, t)
 	_, step := t.startStep(handling, "s")
 	step.end("")
-	endHandler(span, WorkItem{Op: OpComplete}, WorkAnswer{Status: StatusSucceeded})
+	endHandler(span, api.WorkItem{Op: api.OpComplete}, api.WorkAnswer{Status: StatusSucceeded})
 }
 
 func untracedTask() *Task {
-	return &Task{runner: &runner{}, claimed: &Claimed{ID: "x", Kind: "k"}}
+	return &Task{runner: &runner{}, claimed: &api.Claimed{ID: "x", Kind: "k"}}
 }
 
 // deep is a context as a handler of an HTTP server has it.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/transport"
 )
 
@@ -56,7 +57,7 @@ func TestU215_without_a_tracer_the_trace_context_is_passed_on(t *testing.T) {
 		if line := receive(t, (chan string)(log)); !strings.Contains(line, "trace_id="+someTraceID) {
 			t.Errorf("the task's logger does not tell the trace: %s", line)
 		}
-		answer := must[flowfabric.ClaimAnswer](t)(w.Work().Claim(inTime(t), flowfabric.ClaimRequest{
+		answer := must[api.ClaimAnswer](t)(w.Work().Claim(inTime(t), api.ClaimRequest{
 			WorkerID: "w", InstanceID: "other", Lanes: []string{"elsewhere"}, Wait: patience,
 		}))
 		if got := answer.Tasks[0].TraceContext; got != (flowfabric.TraceContext{Traceparent: someParent, Tracestate: "rojo=1", Baggage: "user=7"}) {
@@ -72,7 +73,7 @@ func TestU28_work_that_no_trace_brought_has_no_trace_context(t *testing.T) {
 		if x := must[*flowfabric.Execution](t)(w.Get(t.Context(), result.ID)); x.Traceparent != "" {
 			t.Errorf("traceparent %q", x.Traceparent)
 		}
-		answer := must[flowfabric.ClaimAnswer](t)(w.Work().Claim(inTime(t), flowfabric.ClaimRequest{
+		answer := must[api.ClaimAnswer](t)(w.Work().Claim(inTime(t), api.ClaimRequest{
 			WorkerID: "w", InstanceID: "w-1", Lanes: []string{"default"}, Wait: patience,
 		}))
 		if got := answer.Tasks[0].TraceContext; got != (flowfabric.TraceContext{}) {

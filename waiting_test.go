@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
@@ -22,10 +24,10 @@ type hand struct {
 }
 
 // claims takes the next piece of work, whatever it takes to get it.
-func (h hand) claims(ttl time.Duration) *flowfabric.Claimed {
+func (h hand) claims(ttl time.Duration) *api.Claimed {
 	h.t.Helper()
 	for ctx := inTime(h.t); ctx.Err() == nil; {
-		answer := must[flowfabric.ClaimAnswer](h.t)(h.Work().Claim(ctx, flowfabric.ClaimRequest{
+		answer := must[api.ClaimAnswer](h.t)(h.Work().Claim(ctx, api.ClaimRequest{
 			WorkerID: "hand", InstanceID: "hand", Lanes: []string{"default"}, Wait: time.Second, LeaseTTL: ttl,
 		}))
 		if len(answer.Tasks) > 0 {
@@ -37,16 +39,16 @@ func (h hand) claims(ttl time.Duration) *flowfabric.Claimed {
 }
 
 // does sends one command.
-func (h hand) does(item flowfabric.WorkItem) flowfabric.WorkAnswer {
+func (h hand) does(item api.WorkItem) api.WorkAnswer {
 	h.t.Helper()
-	return must[[]flowfabric.WorkAnswer](h.t)(h.Work().Do(inTime(h.t), item))[0]
+	return must[[]api.WorkAnswer](h.t)(h.Work().Do(inTime(h.t), item))[0]
 }
 
 // suspends waits, under that lease and key, for a signal at a waitpoint of that name.
-func (h hand) suspends(task *flowfabric.Claimed, key, at string) flowfabric.WorkAnswer {
+func (h hand) suspends(task *api.Claimed, key, at string) api.WorkAnswer {
 	h.t.Helper()
-	return h.does(flowfabric.WorkItem{Op: flowfabric.OpSuspend, ID: task.ID, Lease: task.Lease, Suspension: &flowfabric.Suspension{
-		Key: key, Waitpoints: []flowfabric.Binding{flowfabric.Fresh(at)}, Continuation: flowfabric.Text("page 7"),
+	return h.does(api.WorkItem{Op: api.OpSuspend, ID: task.ID, Lease: task.Lease, Suspension: &flowfabric.Suspension{
+		Key: key, Waitpoints: []flowfabric.Binding{flowfabric.NewWaitpoint(at)}, Continuation: flowfabric.Text("page 7"),
 	}})
 }
 
@@ -97,7 +99,7 @@ func TestW56_a_suspend_whose_answer_was_lost_gets_it_also_after_the_resume(t *te
 		if passed.Err != nil || passed.Outcome != "already_satisfied" || passed.Resume == nil || string(passed.Resume.Signals[0].Payload.Data) != "hello" {
 			t.Errorf("under the new lease: %+v", passed)
 		}
-		if done := h.does(flowfabric.WorkItem{Op: flowfabric.OpComplete, ID: second.ID, Lease: second.Lease}); done.Err != nil {
+		if done := h.does(api.WorkItem{Op: api.OpComplete, ID: second.ID, Lease: second.Lease}); done.Err != nil {
 			t.Errorf("a wait that was passed has taken the lease: %v", done.Err)
 		}
 	})
@@ -113,7 +115,7 @@ func TestW56_a_crash_after_the_approval_and_a_reclaim_pass_the_wait(t *testing.T
 		if a := h.suspends(first, "wait", "at"); a.Outcome != "suspended" {
 			t.Fatalf("%+v", a)
 		}
-		must[flowfabric.SignalReceipt](t)(w.Operate().Approve(inTime(t), id, flowfabric.Approve{Comment: "yes"}))
+		must[api.SignalReceipt](t)(w.Operate().Approve(inTime(t), id, ops.Approve{Comment: "yes"}))
 		second := h.claims(500 * time.Millisecond) // and is heard of no more
 		third := h.claims(time.Minute)
 		if second.How != "resumed" || third.How != "reclaimed" || third.Attempt.Index != second.Attempt.Index+1 || third.Resume != nil {
@@ -138,7 +140,7 @@ func TestU132_waits_are_shown_to_whoever_asks_and_their_tokens_to_operators(t *t
 		if found, err := w.Executions().Suspension(ctx, id); found != nil || err != nil {
 			t.Errorf("before the first wait: %+v, %v", found, err)
 		}
-		made := h.does(flowfabric.WorkItem{Op: flowfabric.OpWaitpoint, ID: id, Lease: task.Lease, Waitpoint: &flowfabric.NewWaitpoint{Key: "early", ExpiresIn: time.Hour}})
+		made := h.does(api.WorkItem{Op: api.OpWaitpoint, ID: id, Lease: task.Lease, Waitpoint: &api.NewWaitpoint{Key: "early", ExpiresIn: time.Hour}})
 		if made.Err != nil || len(made.Waitpoints) != 1 || made.Waitpoints[0].State != "pending" || made.Waitpoints[0].Token.IsZero() {
 			t.Fatalf("%+v", made)
 		}
@@ -146,17 +148,17 @@ func TestU132_waits_are_shown_to_whoever_asks_and_their_tokens_to_operators(t *t
 		w.signals(t, &early, "first", flowfabric.JSON(map[string]int{"n": 1}))
 		until := flowfabric.AllOf(flowfabric.OnSignal("early", "first"), flowfabric.CountOf(2, flowfabric.DistinctSignals, "late"))
 		suspension := &flowfabric.Suspension{
-			Waitpoints: []flowfabric.Binding{flowfabric.Pending(&early), flowfabric.Fresh("late")}, Until: until,
+			Waitpoints: []flowfabric.Binding{flowfabric.ExistingWaitpoint(&early), flowfabric.NewWaitpoint("late")}, Until: until,
 			Timeout: time.Hour, OnTimeout: flowfabric.EscalateOnTimeout, ReasonCode: flowfabric.WaitingForToolResult,
 		}
-		suspended := h.does(flowfabric.WorkItem{Op: flowfabric.OpSuspend, ID: id, Lease: task.Lease, Suspension: suspension})
+		suspended := h.does(api.WorkItem{Op: api.OpSuspend, ID: id, Lease: task.Lease, Suspension: suspension})
 		if suspended.Err != nil || len(suspended.Waitpoints) != 2 || suspended.TimeoutAt.IsZero() {
 			t.Fatalf("%+v", suspended)
 		}
 		late := suspended.Waitpoints[1]
 		w.signals(t, &late, "second", flowfabric.Text("two"))
 
-		open := must[*flowfabric.SuspensionRecord](t)(w.Executions().Suspension(ctx, id))
+		open := must[*api.SuspensionRecord](t)(w.Executions().Suspension(ctx, id))
 		if open.ID != suspended.SuspensionID || open.Cause != "" || open.ReasonCode != "waiting_for_tool_result" || open.OnTimeout != flowfabric.EscalateOnTimeout ||
 			len(open.Signals) != 2 || len(open.Waitpoints) != 2 || open.Waitpoints[1].WaitpointID != late.ID {
 			t.Errorf("%+v", open)
@@ -164,23 +166,23 @@ func TestU132_waits_are_shown_to_whoever_asks_and_their_tokens_to_operators(t *t
 		if diff := cmp.Diff(until, open.Until, cmpopts.IgnoreUnexported(flowfabric.Condition{})); diff != "" {
 			t.Errorf("the condition: %s", diff)
 		}
-		signals := must[[]flowfabric.SignalRecord](t)(all(w.Executions().Signals(ctx, id, flowfabric.SignalQuery{SuspensionID: open.ID})))
+		signals := must[[]flowfabric.SignalRecord](t)(all(w.Executions().Signals(ctx, id, ops.SignalQuery{SuspensionID: open.ID})))
 		if len(signals) != 2 || signals[0].Name != "first" || string(signals[1].Payload.Data) != "two" || !signals[0].Matched || signals[0].SourceVerified {
 			t.Errorf("%+v", signals)
 		}
-		page := must[flowfabric.Page[flowfabric.SignalRecord]](t)(w.Executions().SignalsPage(ctx, id, flowfabric.SignalQuery{PageOptions: flowfabric.PageOptions{Limit: 1}}))
+		page := must[flowfabric.Page[flowfabric.SignalRecord]](t)(w.Executions().SignalsPage(ctx, id, ops.SignalQuery{PageOptions: flowfabric.PageOptions{Limit: 1}}))
 		if len(page.Items) != 1 || page.NextCursor == "" {
 			t.Errorf("%+v", page)
 		}
-		listed := must[[]flowfabric.Waitpoint](t)(all(w.Waitpoints().List(ctx, flowfabric.WaitpointQuery{ExecutionID: id})))
+		listed := must[[]flowfabric.Waitpoint](t)(all(w.Waitpoints().List(ctx, ops.WaitpointQuery{ExecutionID: id})))
 		if len(listed) != 2 || !listed[0].Token.IsZero() || listed[0].CallbackURL != "" || listed[0].SignalCount != 1 {
 			t.Errorf("%+v", listed)
 		}
-		waiting := must[[]flowfabric.Suspended](t)(all(w.Waitpoints().Suspended(ctx, flowfabric.SuspendedQuery{ReasonCode: flowfabric.WaitingForToolResult})))
+		waiting := must[[]api.Suspended](t)(all(w.Waitpoints().Suspended(ctx, ops.SuspendedQuery{ReasonCode: flowfabric.WaitingForToolResult})))
 		if len(waiting) != 1 || len(waiting[0].Progress) != 2 || waiting[0].Progress[1].Progress != 1 || waiting[0].Progress[1].Needed != 2 {
 			t.Errorf("%+v", waiting)
 		}
-		if inbox := must[flowfabric.Page[flowfabric.Suspended]](t)(w.Waitpoints().InboxPage(ctx)); len(inbox.Items) != 0 {
+		if inbox := must[flowfabric.Page[api.Suspended]](t)(w.Waitpoints().InboxPage(ctx)); len(inbox.Items) != 0 {
 			t.Errorf("people are asked: %+v", inbox)
 		}
 
@@ -196,7 +198,7 @@ func TestU132_waits_are_shown_to_whoever_asks_and_their_tokens_to_operators(t *t
 			t.Errorf("close: %v", err)
 		}
 		w.signals(t, fresh, "third", flowfabric.Payload{})
-		closed := must[*flowfabric.SuspensionRecord](t)(w.Executions().Suspension(ctx, id))
+		closed := must[*api.SuspensionRecord](t)(w.Executions().Suspension(ctx, id))
 		if closed.Cause != "signal" || closed.CloserSignalID == "" || len(closed.Signals) != 3 {
 			t.Errorf("%+v", closed)
 		}
@@ -214,7 +216,7 @@ func TestU132_an_operator_closes_waitpoints_withdraws_links_and_resumes(t *testi
 		id := h.submits()
 		task := h.claims(time.Minute)
 		make := func(key string) flowfabric.Waitpoint {
-			answer := h.does(flowfabric.WorkItem{Op: flowfabric.OpWaitpoint, ID: id, Lease: task.Lease, Waitpoint: &flowfabric.NewWaitpoint{Key: key}})
+			answer := h.does(api.WorkItem{Op: api.OpWaitpoint, ID: id, Lease: task.Lease, Waitpoint: &api.NewWaitpoint{Key: key}})
 			if answer.Err != nil {
 				t.Fatal(answer.Err)
 			}
@@ -222,14 +224,14 @@ func TestU132_an_operator_closes_waitpoints_withdraws_links_and_resumes(t *testi
 		}
 		one, two := make("one"), make("two")
 		for _, want := range []string{"closed", "already_closed"} {
-			if result := must[flowfabric.CloseResult](t)(w.Waitpoints().Close(ctx, one.ID, flowfabric.CloseOptions{Reason: "enough"})); result.Outcome != want {
+			if result := must[api.CloseResult](t)(w.Waitpoints().Close(ctx, one.ID, ops.CloseOptions{Reason: "enough"})); result.Outcome != want {
 				t.Errorf("%s, want %s", result.Outcome, want)
 			}
 		}
 		if _, err := w.Signal(ctx, flowfabric.Signal{WaitpointID: one.ID, Token: one.Token, Name: "x"}); flowfabric.CodeOf(err) != "waitpoint_closed" {
 			t.Errorf("at a closed one: %v", err)
 		}
-		asks := flowfabric.LinkOptions{Approver: "ann", Decisions: []flowfabric.LinkChoice{{ID: "later", Label: "Later", SignalName: "postponed"}}, Lease: &task.Lease}
+		asks := ops.LinkOptions{Approver: "ann", Decisions: []flowfabric.LinkChoice{{ID: "later", Label: "Later", SignalName: "postponed"}}, Lease: &task.Lease}
 		link := must[flowfabric.ApprovalLink](t)(w.Waitpoints().NewLink(ctx, two.ID, asks))
 		if link.WaitpointID != two.ID || link.ExecutionID != id || !strings.Contains(link.URL, "/approve/"+link.ID+"/") {
 			t.Errorf("%+v", link)
@@ -246,10 +248,10 @@ func TestU132_an_operator_closes_waitpoints_withdraws_links_and_resumes(t *testi
 				t.Error(err)
 			}
 		}
-		if _, err := w.Waitpoints().Decide(ctx, link.ID, tokenOf(link.URL), flowfabric.LinkDecision{Decision: "later"}); flowfabric.CodeOf(err) != "link_revoked" {
+		if _, err := w.Waitpoints().Decide(ctx, link.ID, tokenOf(link.URL), api.LinkDecision{Decision: "later"}); flowfabric.CodeOf(err) != "link_revoked" {
 			t.Errorf("a link that was withdrawn: %v", err)
 		}
-		page := must[*flowfabric.LinkPage](t)(w.Waitpoints().OpenLink(ctx, link.ID, tokenOf(link.URL)))
+		page := must[*api.LinkPage](t)(w.Waitpoints().OpenLink(ctx, link.ID, tokenOf(link.URL)))
 		if flowfabric.CodeOf(page.Refused) != "link_revoked" || page.State != "revoked" {
 			t.Errorf("%+v", page)
 		}
@@ -258,14 +260,14 @@ func TestU132_an_operator_closes_waitpoints_withdraws_links_and_resumes(t *testi
 				t.Errorf("%v: %v", wrong, err)
 			}
 		}
-		suspended := h.does(flowfabric.WorkItem{Op: flowfabric.OpSuspend, ID: id, Lease: task.Lease, Suspension: &flowfabric.Suspension{Until: flowfabric.OperatorOnly()}})
+		suspended := h.does(api.WorkItem{Op: api.OpSuspend, ID: id, Lease: task.Lease, Suspension: &flowfabric.Suspension{Until: flowfabric.OperatorOnly()}})
 		if suspended.Outcome != "suspended" {
 			t.Fatalf("%+v", suspended)
 		}
-		if _, err := w.Operate().Resume(ctx, id, flowfabric.ResumeOptions{ExpectedSuspensionID: two.ID}); flowfabric.CodeOf(err) != "suspension_mismatch" {
+		if _, err := w.Operate().Resume(ctx, id, ops.ResumeOptions{ExpectedSuspensionID: two.ID}); flowfabric.CodeOf(err) != "suspension_mismatch" {
 			t.Errorf("another suspension: %v", err)
 		}
-		expected := flowfabric.ResumeOptions{ExpectedSuspensionID: suspended.SuspensionID, Delay: time.Hour}
+		expected := ops.ResumeOptions{ExpectedSuspensionID: suspended.SuspensionID, Delay: time.Hour}
 		for range 2 {
 			if x := must[*flowfabric.Execution](t)(w.Operate().Resume(ctx, id, expected)); x.Status != flowfabric.StatusDelayed {
 				t.Errorf("it is %s", x.Status)
@@ -289,14 +291,14 @@ func TestU132_W7_what_is_no_id_is_refused_and_what_does_not_exist_is_not_found(t
 			"Reissue": func(id string) error { _, err := points.Reissue(ctx, id); return err },
 			"Close":   func(id string) error { _, err := points.Close(ctx, id); return err },
 			"NewLink": func(id string) error {
-				_, err := points.NewLink(ctx, id, flowfabric.LinkOptions{Approver: "a"})
+				_, err := points.NewLink(ctx, id, ops.LinkOptions{Approver: "a"})
 				return err
 			},
 			"Links":      func(id string) error { _, err := points.Links(ctx, id); return err },
 			"LinkURL":    func(id string) error { _, err := points.LinkURL(ctx, id); return err },
 			"RevokeLink": func(id string) error { return points.RevokeLink(ctx, id) },
 			"Page": func(id string) error {
-				_, err := points.Page(ctx, flowfabric.WaitpointQuery{ExecutionID: flowfabric.ID(id)})
+				_, err := points.Page(ctx, ops.WaitpointQuery{ExecutionID: flowfabric.ID(id)})
 				return err
 			},
 			"Suspension":      func(id string) error { _, err := w.Executions().Suspension(ctx, flowfabric.ID(id)); return err },
@@ -304,7 +306,7 @@ func TestU132_W7_what_is_no_id_is_refused_and_what_does_not_exist_is_not_found(t
 			"SignalsPage":     func(id string) error { _, err := w.Executions().SignalsPage(ctx, flowfabric.ID(id)); return err },
 			"Resume":          func(id string) error { _, err := w.Operate().Resume(ctx, flowfabric.ID(id)); return err },
 			"Approve": func(id string) error {
-				_, err := w.Operate().Approve(ctx, flowfabric.ID(id), flowfabric.Approve{})
+				_, err := w.Operate().Approve(ctx, flowfabric.ID(id), ops.Approve{})
 				return err
 			},
 		} {
@@ -341,7 +343,7 @@ func TestU132_a_condition_says_what_its_maker_is_called(t *testing.T) {
 		t.Errorf("%q", types)
 	}
 	at := &flowfabric.Waitpoint{ID: "w", Key: "k"}
-	if got := []flowfabric.Binding{flowfabric.Fresh("k"), flowfabric.Pending(at)}; !reflect.DeepEqual(got, []flowfabric.Binding{{Fresh: &api.FreshWaitpoint{Key: "k"}}, {UsePending: &api.PendingWaitpoint{ID: "w"}}}) {
+	if got := []flowfabric.Binding{flowfabric.NewWaitpoint("k"), flowfabric.ExistingWaitpoint(at)}; !reflect.DeepEqual(got, []flowfabric.Binding{{Fresh: &api.FreshWaitpoint{Key: "k"}}, {UsePending: &api.PendingWaitpoint{ID: "w"}}}) {
 		t.Errorf("%+v", got)
 	}
 }

@@ -7,7 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 // bits are payloads that anything but bytes would spoil.
@@ -45,7 +48,7 @@ func TestW9_payloads_of_signals_and_continuations_come_back_bit_for_bit(t *testi
 					return err
 				},
 				"approve": func(at *flowfabric.Waitpoint) error {
-					_, err := w.Operate().Approve(inTime(t), at.ExecutionID, flowfabric.Approve{Payload: p})
+					_, err := w.Operate().Approve(inTime(t), at.ExecutionID, ops.Approve{Payload: p})
 					return err
 				},
 				"callback": func(at *flowfabric.Waitpoint) error { return w.callsBack(t, at, p) },
@@ -53,8 +56,8 @@ func TestW9_payloads_of_signals_and_continuations_come_back_bit_for_bit(t *testi
 				h := hand{w, t}
 				id := h.submits()
 				first := h.claims(time.Minute)
-				wait := flowfabric.WorkItem{Op: flowfabric.OpSuspend, ID: id, Lease: first.Lease, Suspension: &flowfabric.Suspension{
-					Key: "wait", Waitpoints: []flowfabric.Binding{flowfabric.Fresh("at")}, Continuation: p,
+				wait := api.WorkItem{Op: api.OpSuspend, ID: id, Lease: first.Lease, Suspension: &flowfabric.Suspension{
+					Key: "wait", Waitpoints: []flowfabric.Binding{flowfabric.NewWaitpoint("at")}, Continuation: p,
 				}}
 				at := h.does(wait).Waitpoints[0]
 				if err := send(&at); err != nil {
@@ -66,12 +69,12 @@ func TestW9_payloads_of_signals_and_continuations_come_back_bit_for_bit(t *testi
 				samePayload(t, where+", continuation of the claim", second.Resume.Continuation, p)
 				wait.Lease = second.Lease
 				samePayload(t, where+", suspend again", h.does(wait).Resume.Signals[0].Payload, p)
-				seen := must[*flowfabric.SuspensionRecord](t)(w.Executions().Suspension(inTime(t), id))
+				seen := must[*api.SuspensionRecord](t)(w.Executions().Suspension(inTime(t), id))
 				samePayload(t, where+", observe", seen.Signals[0].Payload, p)
 				samePayload(t, where+", continuation of observe", seen.Continuation, p)
 				listed := must[[]flowfabric.SignalRecord](t)(all(w.Executions().Signals(inTime(t), id)))
 				samePayload(t, where+", list", listed[0].Payload, p)
-				h.does(flowfabric.WorkItem{Op: flowfabric.OpComplete, ID: id, Lease: second.Lease})
+				h.does(api.WorkItem{Op: api.OpComplete, ID: id, Lease: second.Lease})
 			}
 		}
 	})

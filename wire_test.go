@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/internal/calls"
+
 	"pgregory.net/rapid"
 
 	"github.com/flowfabric/flowfabric/api"
@@ -63,21 +65,21 @@ func draw(t *rapid.T, v reflect.Value) {
 	case *json.RawMessage:
 		*into = json.RawMessage(`{"at":` + string(must(json.Marshal(rapid.StringN(0, 8, -1).Draw(t, "json")))) + `}`)
 		return
-	case *BudgetDefinition:
+	case *api.BudgetDefinition:
 		drawKind(t, v)
 		notNil(&into.Dimensions)
 		return
-	case *BudgetReset: // of one sort
+	case *api.BudgetReset: // of one sort
 		if drawKind(t, v); into.Unit != "" {
-			*into = BudgetReset{Type: core.ResetCalendar, Unit: into.Unit, Timezone: into.Timezone}
+			*into = api.BudgetReset{Type: core.ResetCalendar, Unit: into.Unit, Timezone: into.Timezone}
 		} else {
-			*into = BudgetReset{Type: core.ResetInterval, Every: into.Every, AnchorAt: into.AnchorAt}
+			*into = api.BudgetReset{Type: core.ResetInterval, Every: into.Every, AnchorAt: into.AnchorAt}
 		}
 		return
 	case *Condition:
 		*into = drawCondition(t, 2)
 		return
-	case *NamedInput:
+	case *api.NamedInput:
 		drawKind(t, v)
 		settleInput(into)
 		return
@@ -205,30 +207,30 @@ func drawRefusal(t *rapid.T) error {
 func TestU9_every_answer_comes_back_as_it_was_written(t *testing.T) {
 	t.Parallel()
 	roundTrip[Execution, Execution](t, "Execution", func(t *rapid.T, x *Execution) { settle(t, x) })
-	roundTrip[Attempt, Attempt](t, "Attempt", nil)
-	roundTrip[Lease, wire.Lease](t, "Lease", nil)
-	roundTrip[LeaseRecord, LeaseRecord](t, "LeaseRecord", nil)
-	roundTrip[StepRecord, StepRecord](t, "StepRecord", nil)
-	roundTrip[Count, Count](t, "Count", nil)
-	roundTrip[Explanation, Explanation](t, "Explanation", nil)
-	roundTrip[BulkJob, BulkJob](t, "BulkJob", nil)
-	roundTrip[BulkItem, BulkItem](t, "BulkItem", func(t *rapid.T, i *BulkItem) { i.Err = drawRefusal(t) })
-	roundTrip[Revocation, api.RevealedRevocation](t, "Revocation", func(t *rapid.T, r *Revocation) {
+	roundTrip[api.Attempt, api.Attempt](t, "Attempt", nil)
+	roundTrip[api.Lease, wire.Lease](t, "Lease", nil)
+	roundTrip[api.LeaseRecord, api.LeaseRecord](t, "LeaseRecord", nil)
+	roundTrip[api.StepRecord, api.StepRecord](t, "StepRecord", nil)
+	roundTrip[api.Count, api.Count](t, "Count", nil)
+	roundTrip[api.Explanation, api.Explanation](t, "Explanation", nil)
+	roundTrip[api.BulkJob, api.BulkJob](t, "BulkJob", nil)
+	roundTrip[api.BulkItem, api.BulkItem](t, "BulkItem", func(t *rapid.T, i *api.BulkItem) { i.Err = drawRefusal(t) })
+	roundTrip[api.Revocation, api.RevealedRevocation](t, "Revocation", func(t *rapid.T, r *api.Revocation) {
 		r.HandToErr = drawRefusal(t)
 		if r.Grant != nil {
-			r.Grant.Key = GrantKey{}
+			r.Grant.Key = api.GrantKey{}
 		}
 	})
-	roundTrip[Grant, api.RevealedGrant](t, "Grant", func(_ *rapid.T, g *Grant) { g.Key = GrantKey{} })
-	roundTrip[Registered, Registered](t, "Registered", nil)
-	roundTrip[Claimed, Claimed](t, "Claimed", func(_ *rapid.T, c *Claimed) { settleClaimed(c) })
-	roundTrip[ClaimAnswer, ClaimAnswer](t, "ClaimAnswer", func(_ *rapid.T, a *ClaimAnswer) {
+	roundTrip[api.Grant, api.RevealedGrant](t, "Grant", func(_ *rapid.T, g *api.Grant) { g.Key = api.GrantKey{} })
+	roundTrip[api.Registered, api.Registered](t, "Registered", nil)
+	roundTrip[api.Claimed, api.Claimed](t, "Claimed", func(_ *rapid.T, c *api.Claimed) { settleClaimed(c) })
+	roundTrip[api.ClaimAnswer, api.ClaimAnswer](t, "ClaimAnswer", func(_ *rapid.T, a *api.ClaimAnswer) {
 		for _, c := range a.Tasks {
 			settleClaimed(c)
 		}
 	})
-	roundTrip[Page[StepRecord], Page[StepRecord]](t, "Page", func(_ *rapid.T, p *Page[StepRecord]) { p.Items = append([]StepRecord{}, p.Items...) })
-	roundTrip[Page[*Lease], wire.Page[wire.Lease]](t, "Page of pointers", func(_ *rapid.T, p *Page[*Lease]) { p.Items = append([]*Lease{}, p.Items...) })
+	roundTrip[Page[api.StepRecord], Page[api.StepRecord]](t, "Page", func(_ *rapid.T, p *Page[api.StepRecord]) { p.Items = append([]api.StepRecord{}, p.Items...) })
+	roundTrip[Page[*api.Lease], wire.Page[wire.Lease]](t, "Page of pointers", func(_ *rapid.T, p *Page[*api.Lease]) { p.Items = append([]*api.Lease{}, p.Items...) })
 }
 
 // workFields has the fields alone: methods would hide the error beside them from encoding/json.
@@ -241,19 +243,19 @@ func TestU22_answers_about_items_come_back_with_their_refusals(t *testing.T) {
 			*r = SubmitResult{Err: r.Err}
 		}
 	})
-	roundTrip[WorkAnswer, struct {
+	roundTrip[api.WorkAnswer, struct {
 		workFields
 		Error *wire.Problem `json:"error"`
-	}](t, "WorkAnswer", func(t *rapid.T, a *WorkAnswer) {
+	}](t, "WorkAnswer", func(t *rapid.T, a *api.WorkAnswer) {
 		if a.Renewal.Err = nil; a.Renewal.TTL == 0 {
-			a.Renewal = Renewal{}
+			a.Renewal = api.Renewal{}
 		}
 		if a.Resume != nil {
 			a.Outcome = api.WaitAlreadySatisfied
 			a.Resume = &Resume{SuspensionID: a.SuspensionID, Cause: a.Resume.Cause, Signals: append([]SignalRecord{}, a.Resume.Signals...)}
 		}
 		if a.Usage != nil {
-			a.Usage.Outcome = UsageOK
+			a.Usage.Outcome = api.UsageOK
 		}
 		if a.Spawned != nil {
 			notNil(&a.Spawned.IDs)
@@ -273,14 +275,14 @@ func TestU22_answers_about_items_come_back_with_their_refusals(t *testing.T) {
 			a.Waitpoints = a.Waitpoints[:1]
 		}
 		if a.Err = drawRefusal(t); a.Err != nil {
-			*a = WorkAnswer{Err: a.Err}
+			*a = api.WorkAnswer{Err: a.Err}
 		}
 	})
-	roundTrip[Heartbeat, Heartbeat](t, "Heartbeat", func(t *rapid.T, h *Heartbeat) {
+	roundTrip[api.Heartbeat, api.Heartbeat](t, "Heartbeat", func(t *rapid.T, h *api.Heartbeat) {
 		for i := range h.Leases {
 			h.Leases[i].Drain = false // the heartbeat says it
 			if h.Leases[i].Err = drawRefusal(t); h.Leases[i].Err != nil {
-				h.Leases[i] = Renewal{Err: h.Leases[i].Err}
+				h.Leases[i] = api.Renewal{Err: h.Leases[i].Err}
 			}
 		}
 	})
@@ -296,7 +298,7 @@ func settle(t *rapid.T, x *Execution) {
 	}
 }
 
-func settleClaimed(c *Claimed) {
+func settleClaimed(c *api.Claimed) {
 	for i := range c.Inputs {
 		settleInput(&c.Inputs[i])
 	}
@@ -320,7 +322,7 @@ func TestU11_a_problem_keeps_everything_that_an_error_says(t *testing.T) {
 	roundTrip[Error, wire.Problem](t, "Error", func(_ *rapid.T, e *Error) {
 		e.Current = map[string]any{"status": "running", "limit": int64(12), "ratio": 1.5}
 	})
-	text := string(must(wire.Marshal(newError("execution_not_found", "there is no such execution").At("/id", "look it up"))))
+	text := string(must(wire.Marshal(calls.Refuse("execution_not_found", "there is no such execution").At("/id", "look it up"))))
 	const want = `{"type":"/problems/execution_not_found","title":"Execution not found","status":404,"detail":"there is no such execution",` +
 		`"code":"execution_not_found","class":"not_found","field":"/id","hint":"look it up","retryable":false}`
 	if text != want {
@@ -332,7 +334,7 @@ func TestU11_a_problem_hides_what_the_database_said(t *testing.T) {
 	t.Parallel()
 	secret := errors.New("dial tcp 10.0.0.7: secret")
 	for _, e := range []*Error{
-		newError("internal", "internal error: %w", secret), newError("store_unavailable", "the store does not answer: %w", secret),
+		calls.Refuse("internal", "internal error: %w", secret), calls.Refuse("store_unavailable", "the store does not answer: %w", secret),
 	} {
 		if text := must(wire.Marshal(e)); bytes.Contains(text, []byte("secret")) {
 			t.Errorf("the problem of %s tells its cause: %s", e.Code, text)

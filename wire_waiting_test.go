@@ -24,26 +24,26 @@ func TestU9_what_is_told_of_waits_comes_back_as_it_was_written(t *testing.T) {
 	})
 	roundTrip[Waitpoint, Waitpoint](t, "Waitpoint", func(_ *rapid.T, w *Waitpoint) { w.CallbackURL = "" })
 	roundTrip[SignalRecord, SignalRecord](t, "SignalRecord", nil)
-	roundTrip[SuspensionRecord, SuspensionRecord](t, "SuspensionRecord", nil)
+	roundTrip[api.SuspensionRecord, api.SuspensionRecord](t, "SuspensionRecord", nil)
 	roundTrip[Resume, Resume](t, "Resume", nil)
-	roundTrip[SignalReceipt, SignalReceipt](t, "SignalReceipt", func(t *rapid.T, r *SignalReceipt) {
+	roundTrip[api.SignalReceipt, api.SignalReceipt](t, "SignalReceipt", func(t *rapid.T, r *api.SignalReceipt) {
 		if r.Outcome = rapid.SampledFrom([]string{api.SignalAccepted, api.SignalDuplicate}).Draw(t, "outcome"); r.Outcome == api.SignalAccepted {
 			r.SameRequest = false
 		}
 	})
-	roundTrip[CloseResult, CloseResult](t, "CloseResult", nil)
+	roundTrip[api.CloseResult, api.CloseResult](t, "CloseResult", nil)
 	roundTrip[ApprovalLink, ApprovalLink](t, "ApprovalLink", func(_ *rapid.T, l *ApprovalLink) { l.URL = "" })
-	roundTrip[LinkPage, LinkPage](t, "LinkPage", func(_ *rapid.T, p *LinkPage) {
+	roundTrip[api.LinkPage, api.LinkPage](t, "LinkPage", func(_ *rapid.T, p *api.LinkPage) {
 		p.URL, p.Refused = "", nil
 		if p.Needed <= 0 {
 			p.Progress = 0 // nothing counts
 		}
 	})
-	roundTrip[LinkDecision, LinkDecision](t, "LinkDecision", nil)
-	roundTrip[LinkOutcome, LinkOutcome](t, "LinkOutcome", nil)
-	roundTrip[NodeProgress, NodeProgress](t, "NodeProgress", nil)
-	roundTrip[PersonalDecision, PersonalDecision](t, "PersonalDecision", nil)
-	roundTrip[Suspended, Suspended](t, "Suspended", func(t *rapid.T, s *Suspended) {
+	roundTrip[api.LinkDecision, api.LinkDecision](t, "LinkDecision", nil)
+	roundTrip[api.LinkOutcome, api.LinkOutcome](t, "LinkOutcome", nil)
+	roundTrip[api.NodeProgress, api.NodeProgress](t, "NodeProgress", nil)
+	roundTrip[api.PersonalDecision, api.PersonalDecision](t, "PersonalDecision", nil)
+	roundTrip[api.Suspended, api.Suspended](t, "Suspended", func(t *rapid.T, s *api.Suspended) {
 		for i := range s.Waitpoints {
 			s.Waitpoints[i].CallbackURL = ""
 		}
@@ -65,8 +65,8 @@ func TestW29_the_json_of_a_waitpoint_and_of_a_link_shows_neither_token_nor_addre
 		waitpoint, &waitpoint,
 		[]Waitpoint{waitpoint},
 		link,
-		Suspended{Waitpoints: []Waitpoint{waitpoint}, Links: []ApprovalLink{link}},
-		WorkAnswer{Waitpoints: []Waitpoint{waitpoint}},
+		api.Suspended{Waitpoints: []Waitpoint{waitpoint}, Links: []ApprovalLink{link}},
+		api.WorkAnswer{Waitpoints: []Waitpoint{waitpoint}},
 		Page[Waitpoint]{Items: []Waitpoint{waitpoint}},
 	} {
 		if text := string(must(wire.Marshal(value))); strings.Contains(text, secret[:4]) || strings.Contains(text, "callback") || strings.Contains(text, "url") {
@@ -101,7 +101,7 @@ func TestW46_an_empty_name_or_key_in_json_reaches_the_rules(t *testing.T) {
 	if err := json.Unmarshal([]byte(fresh), &b); err != nil || b.Fresh.Given() == nil || string(must(wire.Marshal(b))) != fresh {
 		t.Errorf("%+v %v", b.Fresh, err)
 	}
-	if Fresh("").Fresh.Given() != nil {
+	if NewWaitpoint("").Fresh.Given() != nil {
 		t.Error("Go gave an empty key")
 	}
 	if all := AnyOf(c); string(must(wire.Marshal(all))) != `{"type":"any_of","members":[`+text+`]}` {

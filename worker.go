@@ -16,6 +16,8 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/flowfabric/flowfabric/internal/calls"
+
 	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
@@ -119,7 +121,7 @@ func nameOf(text string) string {
 func (cfg WorkerConfig) validate() []error {
 	var problems []error
 	refuse := func(field, format string, args ...any) {
-		err := newError(base.CodeInvalidArgument, format, args...)
+		err := calls.Refuse(base.CodeInvalidArgument, format, args...)
 		err.Field = field
 		problems = append(problems, err)
 	}
@@ -165,14 +167,14 @@ func (w *Worker) begin() (*runner, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.runner != nil {
-		return nil, newError(base.CodeInvalidArgument, "the worker has been run before").At("", "make a new worker to run again")
+		return nil, calls.Refuse(base.CodeInvalidArgument, "the worker has been run before").At("", "make a new worker to run again")
 	}
 	problems := slices.Concat(w.cfg.validate(), w.problems)
 	if w.client == nil {
-		problems = append(problems, newError(base.CodeInvalidArgument, "there is no client").At("client", "hand one to NewWorker"))
+		problems = append(problems, calls.Refuse(base.CodeInvalidArgument, "there is no client").At("client", "hand one to NewWorker"))
 	}
 	if len(w.handlers) == 0 {
-		problems = append(problems, newError(base.CodeInvalidArgument, "there is no handler").At("handlers", "register one with Handle"))
+		problems = append(problems, calls.Refuse(base.CodeInvalidArgument, "there is no handler").At("handlers", "register one with Handle"))
 	}
 	if len(problems) > 0 {
 		return nil, errors.Join(problems...)

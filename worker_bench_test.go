@@ -5,6 +5,9 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/flowfabric/flowfabric/internal/calls"
+
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/transport"
@@ -30,16 +33,16 @@ func (i *instant) Do(ctx context.Context, op *wire.Operation, request, answer an
 	case *wire.DrainWorkerRequest, *wire.MarkDeadRequest:
 		return instantWorkers{}.Do(ctx, op, request, answer, how)
 	case *wire.HeartbeatRequest:
-		*answer.(*Heartbeat) = Heartbeat{Registered: true, Leases: make([]Renewal, len(r.Body.Leases))}
+		*answer.(*api.Heartbeat) = api.Heartbeat{Registered: true, Leases: make([]api.Renewal, len(r.Body.Leases))}
 	case *wire.ClaimRequest:
-		*answer.(*ClaimAnswer) = i.claim(ctx, r.Body.Max)
+		*answer.(*api.ClaimAnswer) = i.claim(ctx, r.Body.Max)
 	case *wire.WorkBatch:
-		*answer.(*[]WorkAnswer) = make([]WorkAnswer, len(r.Items))
+		*answer.(*[]api.WorkAnswer) = make([]api.WorkAnswer, len(r.Items))
 	}
 	return nil
 }
 
-func (i *instant) claim(ctx context.Context, most int) (answer ClaimAnswer) {
+func (i *instant) claim(ctx context.Context, most int) (answer api.ClaimAnswer) {
 	for range most {
 		if i.left.Add(-1) < 0 {
 			if len(answer.Tasks) == 0 {
@@ -47,7 +50,7 @@ func (i *instant) claim(ctx context.Context, most int) (answer ClaimAnswer) {
 			}
 			return answer
 		}
-		answer.Tasks = append(answer.Tasks, &Claimed{ID: someID, Kind: "noop", Lease: Lease{ExecutionID: someID, ID: "l", Epoch: 1, AttemptID: "a"}})
+		answer.Tasks = append(answer.Tasks, &api.Claimed{ID: someID, Kind: "noop", Lease: api.Lease{ExecutionID: someID, ID: "l", Epoch: 1, AttemptID: "a"}})
 	}
 	return answer
 }
@@ -67,7 +70,7 @@ type instantWorkers struct{}
 // Do refuses a drain, so that claims that wait are given up, and does nothing else.
 func (instantWorkers) Do(_ context.Context, op *wire.Operation, _, _ any, _ transport.Options) error {
 	if op == wire.DrainWorker.Operation {
-		return newError(base.CodeWorkerNotRegistered, "nobody")
+		return calls.Refuse(base.CodeWorkerNotRegistered, "nobody")
 	}
 	return nil
 }

@@ -8,7 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 // blocked is a handler that tells when it starts and why its context ended.
@@ -43,7 +46,7 @@ func TestU143_a_context_ends_with_its_cause(t *testing.T) {
 				return err
 			}},
 			{name: "revoked", cause: flowfabric.ErrLeaseRevoked, status: flowfabric.StatusBlocked, do: func(ctx context.Context, id flowfabric.ID) error {
-				_, err := w.Operate().Revoke(ctx, id, flowfabric.RevokeOptions{Hold: true})
+				_, err := w.Operate().Revoke(ctx, id, ops.RevokeOptions{Hold: true})
 				return err
 			}},
 			{name: "deadline", cause: flowfabric.ErrDeadline, status: flowfabric.StatusExpired, options: flowfabric.SubmitOptions{
@@ -96,21 +99,21 @@ func (w *world) declareDead(ctx context.Context, id flowfabric.ID) error {
 	if _, err := w.Lanes().Pause(ctx, x.Lane); err != nil {
 		return err
 	}
-	return w.Workers().MarkDead(ctx, x.Lease.InstanceID, flowfabric.DeadOptions{Reason: "gone"})
+	return w.Workers().MarkDead(ctx, x.Lease.InstanceID, ops.DeadOptions{Reason: "gone"})
 }
 
 // awaitStatus follows the events of an execution until it has a status.
 func awaitStatus(t *testing.T, w *world, id flowfabric.ID, status flowfabric.Status) *flowfabric.Execution {
 	t.Helper()
 	ctx := inTime(t)
-	page := must[flowfabric.EventPage](t)(w.Events().Read(ctx, flowfabric.ReadOptions{}))
+	page := must[api.EventPage](t)(w.Events().Read(ctx, ops.ReadOptions{}))
 	for {
 		x := must[*flowfabric.Execution](t)(w.Get(ctx, id))
 		if x.Status == status {
 			return x
 		}
-		page = must[flowfabric.EventPage](t)(w.Events().Read(ctx, flowfabric.ReadOptions{
-			After: page.Next, Wait: 5 * time.Second, EventFilter: flowfabric.EventFilter{ExecutionID: id},
+		page = must[api.EventPage](t)(w.Events().Read(ctx, ops.ReadOptions{
+			After: page.Next, Wait: 5 * time.Second, EventFilter: ops.EventFilter{ExecutionID: id},
 		}))
 		if ctx.Err() != nil {
 			t.Fatalf("%s is %s, want %s", id, x.Status, status)
@@ -136,7 +139,7 @@ func TestU143_after_the_drain_timeout_the_work_is_released_and_no_retry_is_used_
 		if x.Status != flowfabric.StatusReady || x.PublicState != "resumable" || x.RetryCount != 0 || x.ReclaimCount != 0 {
 			t.Errorf("after the worker stopped: %s %s, %d retries, %d reclaims", x.Status, x.PublicState, x.RetryCount, x.ReclaimCount)
 		}
-		if first := must[*flowfabric.WorkerInfo](t)(w.Workers().Get(ctx, "first")); first.State != "dead" {
+		if first := must[*api.Worker](t)(w.Workers().Get(ctx, "first")); first.State != "dead" {
 			t.Errorf("the stopped worker is %s, want dead", first.State)
 		}
 		w.work(t, flowfabric.WorkerConfig{}, func(worker *flowfabric.Worker) {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/metrics"
 )
 
@@ -45,11 +46,11 @@ func (t *Task) handled(took int64, outcome string) {
 }
 
 // outcomeOf returns the outcome of a task whose ending is sent.
-func outcomeOf(op Op) string {
+func outcomeOf(op api.Op) string {
 	switch op {
-	case OpComplete:
+	case api.OpComplete:
 		return metrics.HandlerSucceeded
-	case OpFail:
+	case api.OpFail:
 		return metrics.HandlerFailed
 	default:
 		return metrics.HandlerHandedBack

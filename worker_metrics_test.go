@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/metrics"
 )
@@ -114,7 +115,7 @@ func TestU211_a_worker_counts_the_leases_that_it_lost_by_cause(t *testing.T) {
 		})
 		revoked := must[*flowfabric.Run[int]](t)(double.Submit(inTime(t), w.Client, 2)).ID
 		receive(t, entered)
-		must[flowfabric.Revocation](t)(w.Operate().Revoke(inTime(t), revoked()))
+		must[api.Revocation](t)(w.Operate().Revoke(inTime(t), revoked()))
 		workerShows(t, worker, map[string]float64{
 			`ff_worker_lease_lost_total{cause="cancelled"}`: 1, `ff_worker_lease_lost_total{cause="revoked"}`: 1,
 		})

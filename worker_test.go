@@ -13,7 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
@@ -32,8 +35,8 @@ func TestU138_a_task_tells_what_it_is(t *testing.T) {
 		type told struct {
 			id      flowfabric.ID
 			kind    string
-			attempt flowfabric.Attempt
-			lease   flowfabric.Lease
+			attempt api.Attempt
+			lease   api.Lease
 			input   flowfabric.Payload
 			tags    map[string]string
 		}
@@ -207,13 +210,13 @@ func TestU140_a_step_runs_once_and_a_repeated_name_is_numbered(t *testing.T) {
 			t.Errorf("Result = %d after %d, %d and %d calls", got, first.Load(), second.Load(), failing.Load())
 		}
 		var names []string
-		for _, step := range must[[]flowfabric.StepRecord](t)(w.Executions().Steps(ctx, run.ID())) {
+		for _, step := range must[[]api.StepRecord](t)(w.Executions().Steps(ctx, run.ID())) {
 			names = append(names, step.Name)
 		}
 		if !slices.Equal(names, []string{"add", "add#2", "flaky"}) {
 			t.Errorf("steps %q", names)
 		}
-		must[*flowfabric.Execution](t)(w.Operate().Replay(ctx, run.ID(), flowfabric.ReplayOptions{KeepSteps: true}))
+		must[*flowfabric.Execution](t)(w.Operate().Replay(ctx, run.ID(), ops.ReplayOptions{KeepSteps: true}))
 		must[int](t)(run.Result(ctx))
 		must[*flowfabric.Execution](t)(w.Operate().Replay(ctx, run.ID()))
 		must[int](t)(run.Result(ctx))
@@ -384,14 +387,14 @@ func TestU145_the_worker_is_in_the_fleet_and_obeys_drain(t *testing.T) {
 			flowfabric.Handle(worker, double, func(_ context.Context, _ *flowfabric.Task, in int) (int, error) { return 2 * in, nil })
 		})
 		must[int](t)(must[*flowfabric.Run[int]](t)(double.Submit(ctx, w.Client, 1)).Result(ctx))
-		info := must[*flowfabric.WorkerInfo](t)(w.Workers().Get(ctx, "w-1"))
+		info := must[*api.Worker](t)(w.Workers().Get(ctx, "w-1"))
 		if info.WorkerID != "w" || info.Version != "1.2" || info.MaxConcurrent != 3 || info.State != "live" || !slices.Equal(info.Kinds, []string{"double"}) {
 			t.Errorf("the fleet shows %+v", info)
 		}
-		if err := w.Workers().Drain(ctx, flowfabric.WorkerTarget{InstanceID: "w-1"}); err != nil {
+		if err := w.Workers().Drain(ctx, ops.WorkerTarget{InstanceID: "w-1"}); err != nil {
 			t.Fatal(err)
 		}
-		if info := must[*flowfabric.WorkerInfo](t)(w.Workers().Get(ctx, "w-1")); info.State != "draining" {
+		if info := must[*api.Worker](t)(w.Workers().Get(ctx, "w-1")); info.State != "draining" {
 			t.Errorf("the worker is %s, want draining", info.State)
 		}
 		_, stop := w.work(t, flowfabric.WorkerConfig{ID: "w", Instance: "w-2"}, func(worker *flowfabric.Worker) {
@@ -406,7 +409,7 @@ func TestU145_the_worker_is_in_the_fleet_and_obeys_drain(t *testing.T) {
 		}
 		stop()
 		run := must[*flowfabric.Run[int]](t)(double.Submit(ctx, w.Client, 2))
-		if err := w.Workers().Undrain(ctx, flowfabric.WorkerTarget{InstanceID: "w-1"}); err != nil {
+		if err := w.Workers().Undrain(ctx, ops.WorkerTarget{InstanceID: "w-1"}); err != nil {
 			t.Fatal(err)
 		}
 		must[int](t)(run.Result(ctx))
@@ -550,7 +553,7 @@ func TestU131_a_worker_that_signs_off_is_no_operator(t *testing.T) {
 	must[int](t)(must[*flowfabric.Run[int]](t)(double.Submit(ctx, client, 1)).Result(ctx))
 	stop()
 	must[any](t)(nil, receive(t, done))
-	if info := must[*flowfabric.WorkerInfo](t)(client.Workers().Get(ctx, "w1")); info.State != "dead" {
+	if info := must[*api.Worker](t)(client.Workers().Get(ctx, "w1")); info.State != "dead" {
 		t.Errorf("the worker is %s, want dead", info.State)
 	}
 	for row, err := range client.Admin().Audit(ctx) {
@@ -561,7 +564,7 @@ func TestU131_a_worker_that_signs_off_is_no_operator(t *testing.T) {
 func TestL1_the_effect_key_is_made_of_the_full_form_of_the_id(t *testing.T) {
 	t.Parallel()
 	const uuid, want = "0190f0c2-1111-7aaa-8bbb-0123456789ab", "30121f211e7dd8aeae6e95a323fe4cafdf41209d8b0222be0779024517b4f8d6"
-	for _, task := range []flowfabric.Claimed{{ID: uuid, Partition: 7}, {ID: "{fp:7}:" + uuid}} {
+	for _, task := range []api.Claimed{{ID: uuid, Partition: 7}, {ID: "{fp:7}:" + uuid}} {
 		if got := flowfabric.EffectKey(&task, "bank"); got != want {
 			t.Errorf("of %s: %s, want %s", task.ID, got, want)
 		}

@@ -6,20 +6,23 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 func TestU103_the_drain_of_a_worker_is_taken_back_from_all_its_instances(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, w *world) {
 		ctx := inTime(t)
-		for _, r := range []flowfabric.Registration{{WorkerID: "w", InstanceID: "w-1"}, {WorkerID: "w", InstanceID: "w-2"}, {WorkerID: "other", InstanceID: "o-1"}} {
-			must[flowfabric.Registered](t)(w.Work().Register(ctx, r))
+		for _, r := range []api.Registration{{WorkerID: "w", InstanceID: "w-1"}, {WorkerID: "w", InstanceID: "w-2"}, {WorkerID: "other", InstanceID: "o-1"}} {
+			must[api.Registered](t)(w.Work().Register(ctx, r))
 		}
 		want := func(states ...string) {
 			t.Helper()
 			var got []string
-			for worker, err := range w.Workers().List(ctx, flowfabric.WorkerFilter{State: "all", Limit: 1}) {
+			for worker, err := range w.Workers().List(ctx, ops.WorkerFilter{State: "all", Limit: 1}) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -29,13 +32,13 @@ func TestU103_the_drain_of_a_worker_is_taken_back_from_all_its_instances(t *test
 				t.Errorf("the workers are %v, want %v", got, states)
 			}
 		}
-		must[any](t)(nil, w.Workers().Drain(ctx, flowfabric.WorkerTarget{WorkerID: "w"}))
-		must[any](t)(nil, w.Workers().Drain(ctx, flowfabric.WorkerTarget{InstanceID: "o-1"}))
+		must[any](t)(nil, w.Workers().Drain(ctx, ops.WorkerTarget{WorkerID: "w"}))
+		must[any](t)(nil, w.Workers().Drain(ctx, ops.WorkerTarget{InstanceID: "o-1"}))
 		want("o-1 draining", "w-1 draining", "w-2 draining")
-		must[any](t)(nil, w.Workers().Undrain(ctx, flowfabric.WorkerTarget{WorkerID: "w"}))
+		must[any](t)(nil, w.Workers().Undrain(ctx, ops.WorkerTarget{WorkerID: "w"}))
 		want("o-1 draining", "w-1 live", "w-2 live")
-		for _, act := range []func(context.Context, flowfabric.WorkerTarget) error{w.Workers().Drain, w.Workers().Undrain} {
-			err := act(ctx, flowfabric.WorkerTarget{WorkerID: "nobody"})
+		for _, act := range []func(context.Context, ops.WorkerTarget) error{w.Workers().Drain, w.Workers().Undrain} {
+			err := act(ctx, ops.WorkerTarget{WorkerID: "nobody"})
 			if flowfabric.CodeOf(err) != "worker_not_registered" || !strings.HasSuffix(err.Error(), `no instance of worker "nobody"`) {
 				t.Errorf("a worker without instances: %v", err)
 			}

@@ -6,8 +6,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
-// Binding is a waitpoint of a suspension: a new one, or a pending one that it uses. The functions Fresh and Pending of package
-// flowfabric make one. The zero Binding is a new waitpoint with the key of the condition.
+// Binding is a waitpoint of a suspension: a new one, or a pending one that it uses. The functions NewWaitpoint and ExistingWaitpoint
+// of package flowfabric make one. The zero Binding is a new waitpoint with the key of the condition.
 type Binding struct {
 	Fresh      *FreshWaitpoint   `json:"fresh,omitempty" oneof:"binding" doc:"A new waitpoint."`
 	UsePending *PendingWaitpoint `json:"use_pending,omitempty" oneof:"binding" doc:"A waitpoint that was made before, with its token and its signals."`

@@ -37,6 +37,26 @@ type FieldError struct {
 	Hint    string
 }
 
+// One sentinel for each class of codes, for errors.Is.
+var (
+	ErrInvalid         error = &Error{Class: "invalid"}
+	ErrUnauthenticated error = &Error{Class: "unauthenticated"}
+	ErrForbidden       error = &Error{Class: "forbidden"}
+	ErrNotFound        error = &Error{Class: "not_found"}
+	ErrConflict        error = &Error{Class: "conflict"}
+	ErrState           error = &Error{Class: "state"}
+	ErrFenced          error = &Error{Class: "fenced"}
+	ErrGrant           error = &Error{Class: "grant"}
+	ErrGone            error = &Error{Class: "gone"}
+	ErrAdmission       error = &Error{Class: "admission"}
+	ErrLimited         error = &Error{Class: "limited"}
+	ErrInternal        error = &Error{Class: "internal"}
+	ErrNotImplemented  error = &Error{Class: "not_implemented"}
+	ErrUnavailable     error = &Error{Class: "unavailable"}
+	// ErrOutcomeUnknown means that it is not known whether the command took effect. The same call may be made again.
+	ErrOutcomeUnknown error = &Error{Class: "unavailable", Code: string(base.CodeTimeout), Message: "the outcome is unknown"}
+)
+
 // Errorf returns an error with a code of docs/errors.md; %w keeps the cause for errors.Is and errors.As.
 func Errorf(code, format string, args ...any) *Error {
 	err := fmt.Errorf(format, args...)

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"golang.org/x/sync/errgroup"
 
 	"github.com/flowfabric/flowfabric"
@@ -226,7 +228,7 @@ const countsReach = 2 * time.Minute
 // checkCompleted makes the sample invalid unless everything has succeeded, as far as counts are exact.
 func checkCompleted(ctx context.Context, client *flowfabric.Client, n int, sample *Sample) error {
 	for began := time.Now(); ; {
-		open, err := client.Executions().Count(ctx, flowfabric.Filter{Status: []flowfabric.Status{
+		open, err := client.Executions().Count(ctx, ops.Filter{Status: []flowfabric.Status{
 			flowfabric.StatusReady, flowfabric.StatusRunning, flowfabric.StatusDelayed, flowfabric.StatusBlocked, flowfabric.StatusFailed,
 		}})
 		if err != nil || open.Total == 0 {

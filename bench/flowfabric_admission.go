@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 // What admission is measured by. Limits are far away: nobody waits for room, and what is measured is what it costs to look and to count.
@@ -21,13 +22,13 @@ const (
 // ffQuotas are what is attached to each execution: nothing, one quota with a hundred keys, one that all share; by slots and by rate.
 var ffQuotas = []struct {
 	name     string
-	settings *flowfabric.QuotaSettings
+	settings *api.QuotaSettings
 }{
 	{"free", nil},
-	{"keys", &flowfabric.QuotaSettings{ConcurrencyLimit: ffRoom, PerKey: true}},
-	{"shared", &flowfabric.QuotaSettings{ConcurrencyLimit: ffRoom}},
-	{"rate.keys", &flowfabric.QuotaSettings{RateLimit: ffRoom, PerKey: true}},
-	{"rate.shared", &flowfabric.QuotaSettings{RateLimit: ffRoom}},
+	{"keys", &api.QuotaSettings{ConcurrencyLimit: ffRoom, PerKey: true}},
+	{"shared", &api.QuotaSettings{ConcurrencyLimit: ffRoom}},
+	{"rate.keys", &api.QuotaSettings{RateLimit: ffRoom, PerKey: true}},
+	{"rate.shared", &api.QuotaSettings{RateLimit: ffRoom}},
 }
 
 // ffAdmissionParts are measured each on a store of its own, one right after the other: they are compared with each other.
@@ -76,7 +77,7 @@ func admissionComparisons() []Comparison {
 }
 
 // underQuota makes a quota and attaches executions to it, in turns to its keys.
-func underQuota(ctx context.Context, client *flowfabric.Client, settings *flowfabric.QuotaSettings) (func(i int) flowfabric.SubmitOptions, error) {
+func underQuota(ctx context.Context, client *flowfabric.Client, settings *api.QuotaSettings) (func(i int) flowfabric.SubmitOptions, error) {
 	if settings == nil {
 		return freely, nil
 	}
@@ -85,18 +86,18 @@ func underQuota(ctx context.Context, client *flowfabric.Client, settings *flowfa
 		return nil, err
 	}
 	return func(i int) flowfabric.SubmitOptions {
-		use := flowfabric.QuotaUse{Quota: id}
+		use := api.QuotaUse{Quota: id}
 		if settings.PerKey {
 			use.Key = fmt.Sprintf("key%d", i%ffKeys)
 		}
-		return flowfabric.SubmitOptions{Quotas: []flowfabric.QuotaUse{use}}
+		return flowfabric.SubmitOptions{Quotas: []api.QuotaUse{use}}
 	}, nil
 }
 
 type measured = func(ctx context.Context, env Env, client *flowfabric.Client, sample *Sample) error
 
 // ffLimitedDrain works off a backlog under a quota.
-func ffLimitedDrain(name string, settings *flowfabric.QuotaSettings) measured {
+func ffLimitedDrain(name string, settings *api.QuotaSettings) measured {
 	return func(ctx context.Context, env Env, client *flowfabric.Client, sample *Sample) error {
 		options, err := underQuota(ctx, client, settings)
 		if err != nil {
@@ -116,7 +117,7 @@ func ffLimitedDrain(name string, settings *flowfabric.QuotaSettings) measured {
 }
 
 // ffLimitedCycle runs the whole cycle under a quota.
-func ffLimitedCycle(name string, settings *flowfabric.QuotaSettings) measured {
+func ffLimitedCycle(name string, settings *api.QuotaSettings) measured {
 	return func(ctx context.Context, env Env, client *flowfabric.Client, sample *Sample) error {
 		options, err := underQuota(ctx, client, settings)
 		if err != nil {
@@ -136,8 +137,8 @@ func ffLimitedCycle(name string, settings *flowfabric.QuotaSettings) measured {
 func ffReport(name string, budgets int) measured {
 	return func(ctx context.Context, env Env, client *flowfabric.Client, sample *Sample) error {
 		for i := range budgets {
-			limits := map[string]flowfabric.Limit{ffUnit: {Hard: 1_000_000_000, DefaultReserve: 1}}
-			if _, err := client.Budgets().Create(ctx, flowfabric.Budget{Name: fmt.Sprintf("budget%d", i), Dimensions: limits}); err != nil {
+			limits := map[string]api.BudgetLimits{ffUnit: {Hard: 1_000_000_000, DefaultReserve: 1}}
+			if _, err := client.Budgets().Create(ctx, api.Budget{Name: fmt.Sprintf("budget%d", i), Dimensions: limits}); err != nil {
 				return err
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/bench/measure"
 )
 
@@ -35,7 +36,7 @@ func ffIdle(ctx context.Context, env Env) (*Sample, error) {
 // waitForNothing claims work of a kind that nobody submits, again and again.
 func waitForNothing(ctx context.Context, client *flowfabric.Client, i int) error {
 	for ctx.Err() == nil {
-		_, err := client.Work().Claim(ctx, flowfabric.ClaimRequest{
+		_, err := client.Work().Claim(ctx, api.ClaimRequest{
 			WorkerID: "idle", InstanceID: fmt.Sprintf("idle-%d", i), Lanes: []string{"default"}, Kinds: []string{"never"}, Wait: 30 * time.Second,
 		})
 		if err != nil && ctx.Err() == nil {

@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"runtime/debug"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/bench/measure"
 )
@@ -48,7 +50,7 @@ func lookAtMemory(ctx context.Context, client *flowfabric.Client, name string, s
 		return err
 	}
 	for listed := 0; listed == 0; { // lists follow the log in its order
-		count, err := client.Executions().Count(ctx, flowfabric.Filter{Lane: []string{last}})
+		count, err := client.Executions().Count(ctx, ops.Filter{Lane: []string{last}})
 		if err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 // ffHold is how long a reader holds its snapshot, ffLook how long claims are measured before, and at the end of that.
@@ -54,14 +55,14 @@ func churn(ctx context.Context, client *flowfabric.Client, d time.Duration) ([]t
 			return nil, err
 		}
 		began := time.Now()
-		answer, err := client.Work().Claim(ctx, flowfabric.ClaimRequest{WorkerID: "churn", InstanceID: "churn", Lanes: []string{"default"}, Max: 100})
+		answer, err := client.Work().Claim(ctx, api.ClaimRequest{WorkerID: "churn", InstanceID: "churn", Lanes: []string{"default"}, Max: 100})
 		if err != nil {
 			return nil, err
 		}
 		claims = append(claims, time.Since(began))
-		items := make([]flowfabric.WorkItem, len(answer.Tasks))
+		items := make([]api.WorkItem, len(answer.Tasks))
 		for i, task := range answer.Tasks {
-			items[i] = flowfabric.WorkItem{Op: flowfabric.OpComplete, ID: task.ID, Lease: task.Lease}
+			items[i] = api.WorkItem{Op: api.OpComplete, ID: task.ID, Lease: task.Lease}
 		}
 		if _, err := client.Work().Do(ctx, items...); err != nil {
 			return nil, err

@@ -8,7 +8,6 @@
 package flowfabrichttp
 
 import (
-	"context"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/internal/inprocess"
 	"github.com/flowfabric/flowfabric/internal/server"
 )
 
@@ -60,10 +60,11 @@ type Principal struct {
 //
 // It fails if the configuration is not valid, and reports all problems.
 func New(c *flowfabric.Client, cfg Config) (http.Handler, error) {
-	if !inThisProcess(c) {
+	on, ok := inprocess.BackendOf(c)
+	if !ok {
 		return nil, errors.New("flowfabrichttp: the client is not one of embedded.Open")
 	}
-	s, err := server.New(c, server.Config{
+	s, err := server.New(on, server.Config{
 		Open: cfg.Open, LoopbackOnly: true, Login: loginOf(cfg.Authenticate), PublicURL: cfg.PublicURL,
 		MaxPayload: cfg.MaxPayload, MaxWait: cfg.MaxWait, MaxReaders: cfg.MaxReaders, MaxReadersPerKey: cfg.MaxReadersPerKey, MaxClaims: cfg.MaxClaims,
 		TrustedProxies: cfg.TrustedProxies, CORSOrigins: cfg.CORSOrigins, MetricsOpen: cfg.MetricsOpen,
@@ -73,12 +74,6 @@ func New(c *flowfabric.Client, cfg Config) (http.Handler, error) {
 		return nil, err
 	}
 	return &mounted{server: s, next: s.Handler(), hosts: map[*http.Server]bool{}}, nil
-}
-
-// inThisProcess reports whether the engine of a client runs in this process; others cannot look up keys.
-func inThisProcess(c *flowfabric.Client) bool {
-	_, err := c.Admin().APIKeys().Authenticate(context.Background(), "")
-	return !errors.Is(err, flowfabric.ErrNotImplemented)
 }
 
 func loginOf(authenticate func(*http.Request) (*Principal, error)) func(*http.Request) (*server.Key, error) {

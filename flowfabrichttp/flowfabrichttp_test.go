@@ -15,9 +15,12 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"go.uber.org/goleak"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/flowfabrichttp"
 )
@@ -143,7 +146,7 @@ func TestU147_an_own_login_stands_in_place_of_api_keys(t *testing.T) {
 	if who := p.send(t, "GET", "/v1/whoami", "", as("carl")).wants(t, 200, ""); !strings.Contains(who.body, `"principal":"carl"`) || !strings.Contains(who.body, `"namespaces":["shop"]`) {
 		t.Errorf("%s", who.body)
 	}
-	key, err := p.Admin().APIKeys().Create(t.Context(), flowfabric.APIKeySettings{Name: "k", Roles: []string{"admin"}, Namespaces: []string{"*"}})
+	key, err := p.Admin().APIKeys().Create(t.Context(), api.APIKeySettings{Name: "k", Roles: []string{"admin"}, Namespaces: []string{"*"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +166,7 @@ func TestU147_roles_namespaces_and_the_audit_log_hold_for_a_login(t *testing.T) 
 	p.send(t, "POST", "/v1/executions/"+id+"/hold", "{}", as("olga")).wants(t, 200, "")
 
 	var told []string
-	for row, err := range p.Admin().Audit(t.Context(), flowfabric.AuditFilter{Namespace: "shop"}) {
+	for row, err := range p.Admin().Audit(t.Context(), ops.AuditFilter{Namespace: "shop"}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -191,7 +194,7 @@ func TestU147_without_a_login_api_keys_are_asked_for(t *testing.T) {
 	t.Parallel()
 	p := start(t, flowfabrichttp.Config{})
 	p.send(t, "GET", "/v1/lanes", "", as("olga")).wants(t, 401, "missing_credentials")
-	key, err := p.Admin().APIKeys().Create(t.Context(), flowfabric.APIKeySettings{Name: "r", Roles: []string{"read"}, Namespaces: []string{"default"}})
+	key, err := p.Admin().APIKeys().Create(t.Context(), api.APIKeySettings{Name: "r", Roles: []string{"read"}, Namespaces: []string{"default"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,7 +243,7 @@ func TestU147_below_a_prefix_every_address_has_the_prefix(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer remote.Close(t.Context())
-	if count, err := remote.Executions().Count(t.Context(), flowfabric.Filter{}); err != nil || count.Total != 1 {
+	if count, err := remote.Executions().Count(t.Context(), ops.Filter{}); err != nil || count.Total != 1 {
 		t.Errorf("%+v, %v", count, err)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
 )
 
@@ -91,19 +93,19 @@ func (e *Env) busy() bool {
 // unfinished lists executions that have not ended.
 func (e *Env) unfinished() []*flowfabric.Execution {
 	e.tb.Helper()
-	return e.list(flowfabric.Filter{Status: []flowfabric.Status{
+	return e.list(ops.Filter{Status: []flowfabric.Status{
 		flowfabric.StatusReady, flowfabric.StatusDelayed, flowfabric.StatusBlocked, flowfabric.StatusGranted,
 		flowfabric.StatusRunning, flowfabric.StatusSuspended,
 	}})
 }
 
 // list reads all matching executions; on an error it fails the test and returns nil.
-func (e *Env) list(f flowfabric.Filter) []*flowfabric.Execution {
+func (e *Env) list(f ops.Filter) []*flowfabric.Execution {
 	e.tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	var all []*flowfabric.Execution
-	for x, err := range e.alive(ctx).client.Executions().List(ctx, flowfabric.ListOptions{Filter: f, Order: flowfabric.CreatedAsc, Limit: 1000}) {
+	for x, err := range e.alive(ctx).client.Executions().List(ctx, ops.ListOptions{Filter: f, Order: ops.CreatedAsc, Limit: 1000}) {
 		if err != nil {
 			e.tb.Errorf("flowfabrictest: list: %v", err)
 			return nil

@@ -8,7 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/flowfabrictest"
 )
 
@@ -175,7 +178,7 @@ func TestU153_a_submit_survives_a_crash_on_either_side_of_its_commit(t *testing.
 			if !crash.Hit() || run.Duplicate() {
 				t.Errorf("hit: %v, duplicate: %v", crash.Hit(), run.Duplicate())
 			}
-			if got := must[flowfabric.Count](t)(env.Executions().Count(t.Context(), flowfabric.Filter{})); got.Total != 1 {
+			if got := must[api.Count](t)(env.Executions().Count(t.Context(), ops.Filter{})); got.Total != 1 {
 				t.Errorf("%d executions", got.Total)
 			}
 		})
@@ -212,7 +215,7 @@ func TestU153_an_operators_command_survives_the_death_of_the_process(t *testing.
 	env := flowfabrictest.New(t)
 	run := submitTrip(t, env)
 	crash := env.CrashAt(flowfabrictest.AfterCommit("hold"))
-	x := must[*flowfabric.Execution](t)(env.Operate().Hold(t.Context(), run.ID(), flowfabric.Action{Reason: "wait"}))
+	x := must[*flowfabric.Execution](t)(env.Operate().Hold(t.Context(), run.ID(), ops.Action{Reason: "wait"}))
 	if !crash.Hit() || x.Held == nil {
 		t.Errorf("hit: %v, held: %v", crash.Hit(), x.Held)
 	}
@@ -251,7 +254,7 @@ func TestU153_a_handler_of_a_dead_process_does_nothing_more(t *testing.T) {
 	close(goOn)
 	env.Advance(time.Minute)
 
-	stray := must[flowfabric.Count](t)(env.Executions().Count(t.Context(), flowfabric.Filter{Kind: []string{"stray"}}))
+	stray := must[api.Count](t)(env.Executions().Count(t.Context(), ops.Filter{Kind: []string{"stray"}}))
 	if stray.Total != 0 || len(after.all()) != 0 {
 		t.Errorf("%d submits and %d lines of code after death", stray.Total, len(after.all()))
 	}
@@ -296,7 +299,7 @@ func TestU153_explore_finds_each_effect_under_one_key_wherever_the_process_dies(
 		taken += x.ReclaimCount
 		repeated += o.requests("flight") + o.requests("hotel") - 2
 		result := must[[]string](t)(run.Result(t.Context()))
-		steps := must[[]flowfabric.StepRecord](t)(env.Executions().Steps(t.Context(), run.ID()))
+		steps := must[[]api.StepRecord](t)(env.Executions().Steps(t.Context(), run.ID()))
 		for i, what := range []string{"flight", "hotel"} {
 			if len(o.keys(what)) != 1 {
 				t.Errorf("%s was asked for under the keys %v", what, o.keys(what))

@@ -5,12 +5,13 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 func TestU153_an_execution_that_cannot_go_on_is_found(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, time.January, 2, 0, 0, 0, 0, time.UTC)
-	lease := &flowfabric.Lease{ExpiresAt: now.Add(time.Second)}
+	lease := &api.Lease{ExpiresAt: now.Add(time.Second)}
 	for name, c := range map[string]struct {
 		x    flowfabric.Execution
 		want int

@@ -6,7 +6,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 // report prints the state after a failed test.
@@ -27,7 +30,7 @@ func (e *Env) timeline(to *strings.Builder, x *flowfabric.Execution) {
 	fmt.Fprintf(to, "unfinished: %s, kind %s, lane %s: %s\n", x.ID, x.Kind, x.Lane, explanation(x))
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	options := flowfabric.ReadOptions{EventFilter: flowfabric.EventFilter{ExecutionID: x.ID}, After: flowfabric.FromStart, Limit: 1000}
+	options := ops.ReadOptions{EventFilter: ops.EventFilter{ExecutionID: x.ID}, After: api.FromStart, Limit: 1000}
 	for {
 		page, err := e.Events().Read(ctx, options)
 		if err != nil {
@@ -65,7 +68,7 @@ const late = 50 * time.Millisecond
 // checkInvariants fails the test for executions that cannot continue, or that did not end properly.
 func (e *Env) checkInvariants() {
 	now := e.Now()
-	for _, x := range e.list(flowfabric.Filter{}) {
+	for _, x := range e.list(ops.Filter{}) {
 		for _, problem := range e.problems(x, now) {
 			e.tb.Errorf("flowfabrictest: execution %s (%s): %s", x.ID, x.Kind, problem)
 		}

@@ -8,7 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/flowfabrictest"
 )
 
@@ -147,8 +150,8 @@ func TestU153_a_deadline_without_a_worker_and_the_lease_of_a_silent_one_end_in_t
 	start := env.Now()
 	late := must[*flowfabric.Run[string]](t)(greet.Submit(t.Context(), env.Client, "you", flowfabric.SubmitOptions{Lane: "empty", Deadline: start.Add(48 * time.Hour)}))
 	left := must[*flowfabric.Run[string]](t)(greet.Submit(t.Context(), env.Client, "me"))
-	claim := flowfabric.ClaimRequest{WorkerID: "me", InstanceID: "me", Lanes: []string{"default"}, LeaseTTL: 12 * time.Hour}
-	if answer := must[flowfabric.ClaimAnswer](t)(env.Work().Claim(t.Context(), claim)); len(answer.Tasks) != 1 {
+	claim := api.ClaimRequest{WorkerID: "me", InstanceID: "me", Lanes: []string{"default"}, LeaseTTL: 12 * time.Hour}
+	if answer := must[api.ClaimAnswer](t)(env.Work().Claim(t.Context(), claim)); len(answer.Tasks) != 1 {
 		t.Fatalf("%d tasks", len(answer.Tasks))
 	}
 
@@ -173,10 +176,10 @@ func TestU153_lists_and_bulk_jobs_see_what_was_done_before_them(t *testing.T) {
 	if got := must[flowfabric.Page[*flowfabric.Execution]](t)(env.Executions().Page(t.Context())); len(got.Items) != 3 {
 		t.Errorf("%d executions in the list", len(got.Items))
 	}
-	must[*flowfabric.Lane](t)(env.Lanes().Pause(t.Context(), "default"))
-	job := must[*flowfabric.BulkJob](t)(env.Operate().Bulk(t.Context(), flowfabric.BulkRequest{Action: flowfabric.BulkCancel, All: true}))
+	must[*api.Lane](t)(env.Lanes().Pause(t.Context(), "default"))
+	job := must[*api.BulkJob](t)(env.Operate().Bulk(t.Context(), ops.BulkRequest{Action: api.BulkCancel, All: true}))
 	env.Advance(time.Second)
-	if got := must[*flowfabric.BulkJob](t)(env.Operate().BulkStatus(t.Context(), job.ID)); got.State != "done" || got.Done != 3 {
+	if got := must[*api.BulkJob](t)(env.Operate().BulkStatus(t.Context(), job.ID)); got.State != "done" || got.Done != 3 {
 		t.Errorf("%s, %d done", got.State, got.Done)
 	}
 }

@@ -5,31 +5,34 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
-	"github.com/flowfabric/flowfabric/internal/principal"
+	"github.com/flowfabric/flowfabric/internal/inprocess"
+	"github.com/flowfabric/flowfabric/internal/service"
 )
 
 // Approve approves at the open waitpoint with that key, as an operator with that name, and settles. It fails the test if the
 // execution has no such waitpoint.
 func (e *Env) Approve(id flowfabric.ID, key, by string) {
 	e.tb.Helper()
-	e.decide(id, key, by, flowfabric.Approve{Name: "approved"})
+	e.decide(id, key, by, ops.Approve{Name: "approved"})
 }
 
 // Reject rejects with a comment.
 func (e *Env) Reject(id flowfabric.ID, key, by, comment string) {
 	e.tb.Helper()
-	e.decide(id, key, by, flowfabric.Approve{Name: "rejected", Comment: comment})
+	e.decide(id, key, by, ops.Approve{Name: "rejected", Comment: comment})
 }
 
-func (e *Env) decide(id flowfabric.ID, key, by string, a flowfabric.Approve) {
+func (e *Env) decide(id flowfabric.ID, key, by string, a ops.Approve) {
 	e.tb.Helper()
 	e.Settle()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	var err error
 	if a.WaitpointID, err = e.openWaitpoint(ctx, id, key); err == nil {
-		_, err = e.Operate().Approve(e.as(ctx, by), id, a)
+		_, err = e.as(by).Operate().Approve(ctx, id, a)
 	}
 	if err != nil {
 		e.tb.Fatalf("flowfabrictest: %s by %s at %q: %v", a.Name, by, key, err)
@@ -37,18 +40,16 @@ func (e *Env) decide(id flowfabric.ID, key, by string, a flowfabric.Approve) {
 	e.Settle()
 }
 
-// as returns a context whose calls are made by another principal.
-func (e *Env) as(ctx context.Context, name string) context.Context {
-	namespace := e.cfg.Namespace
-	if namespace == "" {
-		namespace = "default"
-	}
-	return principal.With(ctx, principal.Principal{Name: name, Namespace: namespace, Namespaces: []string{namespace}, Operator: true})
+// as returns a client that acts as another principal.
+func (e *Env) as(name string) *flowfabric.Client {
+	namespace := e.namespace()
+	acting, _ := inprocess.As(e.Client, service.Caller{Name: name, Namespace: namespace, Namespaces: []string{namespace}, Operator: true})
+	return acting
 }
 
 // openWaitpoint finds the waitpoint with that key that the execution waits at, or else a pending one.
 func (e *Env) openWaitpoint(ctx context.Context, id flowfabric.ID, key string) (found string, err error) {
-	for w, err := range e.Waitpoints().List(ctx, flowfabric.WaitpointQuery{ExecutionID: id, Key: key}) {
+	for w, err := range e.Waitpoints().List(ctx, ops.WaitpointQuery{ExecutionID: id, Key: key}) {
 		if err != nil {
 			return "", err
 		}

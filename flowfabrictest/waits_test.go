@@ -10,7 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/flowfabrictest"
 )
 
@@ -157,7 +160,7 @@ func TestU154_explore_finds_one_roll_out_wherever_the_process_dies(t *testing.T)
 				t.Errorf("%s got the links %v", who, links)
 			}
 		}
-		if waits := len(must[flowfabric.Page[flowfabric.SuspensionRecord]](t)(env.Executions().SuspensionsPage(t.Context(), run.ID())).Items); waits != 1 {
+		if waits := len(must[flowfabric.Page[api.SuspensionRecord]](t)(env.Executions().SuspensionsPage(t.Context(), run.ID())).Items); waits != 1 {
 			t.Errorf("it waited %d times", waits)
 		}
 	})
@@ -190,26 +193,26 @@ func TestU153_signals_and_links_survive_the_death_of_the_process(t *testing.T) {
 	w := <-waits
 	env.Settle()
 	signalled := env.CrashAt(flowfabrictest.AfterCommit("signal"))
-	receipt := must[flowfabric.SignalReceipt](t)(env.Signal(t.Context(), flowfabric.Signal{WaitpointID: w.ID, Token: w.Token, Name: "go", Payload: flowfabric.Text("one")}))
+	receipt := must[api.SignalReceipt](t)(env.Signal(t.Context(), flowfabric.Signal{WaitpointID: w.ID, Token: w.Token, Name: "go", Payload: flowfabric.Text("one")}))
 	if !signalled.Hit() || receipt.Outcome != "accepted" {
 		t.Errorf("hit: %v, %+v", signalled.Hit(), receipt)
 	}
 	env.Advance(time.Minute) // the dead process had taken the execution with the signal: its lease has to lapse
 	var asked flowfabric.Waitpoint
-	for open, err := range env.Waitpoints().List(t.Context(), flowfabric.WaitpointQuery{ExecutionID: run.ID()}) {
+	for open, err := range env.Waitpoints().List(t.Context(), ops.WaitpointQuery{ExecutionID: run.ID()}) {
 		asked = open
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	linked := env.CrashAt(flowfabrictest.AfterCommit("create_link"))
-	link := must[flowfabric.ApprovalLink](t)(env.Waitpoints().NewLink(t.Context(), asked.ID, flowfabric.LinkOptions{Approver: "ann"}))
+	link := must[flowfabric.ApprovalLink](t)(env.Waitpoints().NewLink(t.Context(), asked.ID, ops.LinkOptions{Approver: "ann"}))
 	if links := must[[]flowfabric.ApprovalLink](t)(env.Waitpoints().Links(t.Context(), asked.ID)); !linked.Hit() || len(links) != 1 {
 		t.Errorf("hit: %v, %d links", linked.Hit(), len(links))
 	}
 	decided := env.CrashAt(flowfabrictest.AfterCommit("decide"))
 	token := flowfabric.TokenOf(link.URL[strings.LastIndex(link.URL, "/")+1:])
-	outcome := must[flowfabric.LinkOutcome](t)(env.Waitpoints().Decide(t.Context(), link.ID, token, flowfabric.LinkDecision{Decision: "approve"}))
+	outcome := must[api.LinkOutcome](t)(env.Waitpoints().Decide(t.Context(), link.ID, token, api.LinkDecision{Decision: "approve"}))
 	if !decided.Hit() || outcome.Outcome != "decided" {
 		t.Errorf("hit: %v, %+v", decided.Hit(), outcome)
 	}

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/transport"
 	"github.com/flowfabric/flowfabric/internal/wire"
@@ -156,7 +157,7 @@ func severed(code base.Code) error {
 
 // doWork passes on the commands of handlers and the results of their tasks. The steps among them are crash points. If the worker
 // crashes, the handler's goroutine ends here, as it would in a killed process.
-func (s *shift) doWork(items []flowfabric.WorkItem, pass func() error) error {
+func (s *shift) doWork(items []api.WorkItem, pass func() error) error {
 	s.reach(BeforeStep, items)
 	err := pass()
 	if err == nil {
@@ -171,17 +172,17 @@ func (s *shift) doWork(items []flowfabric.WorkItem, pass func() error) error {
 	return severed(base.CodeStaleLease) // so that it is not sent again
 }
 
-func (s *shift) reach(point func(string) CrashPoint, items []flowfabric.WorkItem) {
+func (s *shift) reach(point func(string) CrashPoint, items []api.WorkItem) {
 	for i := range items {
-		if items[i].Op == flowfabric.OpStep && s.life.Err() == nil && s.process.env.points.reach(point(items[i].Step)) {
+		if items[i].Op == api.OpStep && s.life.Err() == nil && s.process.env.points.reach(point(items[i].Step)) {
 			s.process.die()
 		}
 	}
 }
 
 // sentByHandler distinguishes commands of a handler from those that the worker sends itself.
-func sentByHandler(item flowfabric.WorkItem) bool {
-	return slices.Contains([]flowfabric.Op{
-		flowfabric.OpStep, flowfabric.OpProgress, flowfabric.OpRenew, flowfabric.OpDelay, flowfabric.OpSuspend, flowfabric.OpWaitpoint,
+func sentByHandler(item api.WorkItem) bool {
+	return slices.Contains([]api.Op{
+		api.OpStep, api.OpProgress, api.OpRenew, api.OpDelay, api.OpSuspend, api.OpWaitpoint,
 	}, item.Op)
 }

@@ -7,7 +7,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/flowfabric/flowfabric/workapi"
+
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 // Resuming takes the times of executions that suspend for a signal (U254). The signal is sent, with the token, as soon as the
@@ -55,7 +58,7 @@ func (r *Resuming) Handle(ctx context.Context, task *flowfabric.Task, _ []byte) 
 		r.running(task.ID())
 	}
 	_, err := task.TrySuspend(ctx, flowfabric.Suspension{
-		Key: resumeKey, Waitpoints: []flowfabric.Binding{flowfabric.Fresh(resumeKey)}, Until: flowfabric.OnSignal(resumeKey, resumeKey),
+		Key: resumeKey, Waitpoints: []flowfabric.Binding{flowfabric.NewWaitpoint(resumeKey)}, Until: flowfabric.OnSignal(resumeKey, resumeKey),
 	})
 	return flowfabric.None{}, err
 }
@@ -90,20 +93,20 @@ func (r *Resuming) signal(ctx context.Context, id flowfabric.ID, w flowfabric.Wa
 }
 
 type resumingWork struct {
-	work flowfabric.Work
+	work workapi.Work
 	r    *Resuming
 }
 
 // Do looks at suspensions and completions.
-func (w resumingWork) Do(ctx context.Context, items ...flowfabric.WorkItem) ([]flowfabric.WorkAnswer, error) {
+func (w resumingWork) Do(ctx context.Context, items ...api.WorkItem) ([]api.WorkAnswer, error) {
 	sent := time.Now()
 	answers, err := w.work.Do(ctx, items...)
 	for i := range answers {
 		switch answer, id := &answers[i], items[i].ID; {
 		case answer.Err != nil:
-		case items[i].Op == flowfabric.OpSuspend && answer.Outcome == "suspended":
+		case items[i].Op == api.OpSuspend && answer.Outcome == "suspended":
 			go w.r.signal(context.WithoutCancel(ctx), id, answer.Waitpoints[0], sent)
-		case items[i].Op == flowfabric.OpComplete:
+		case items[i].Op == api.OpComplete:
 			round := w.r.round(id)
 			round.mu.Lock()
 			w.r.SuspendToCompleted.Add(time.Since(round.suspended))

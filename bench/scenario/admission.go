@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/bench/measure"
 )
 
@@ -22,11 +23,11 @@ type limits struct {
 func (t *trial) limited(ctx context.Context) (*limits, error) {
 	name := measure.FreshName()
 	l := &limits{client: t.place.client.Client, budget: name, quota: name}
-	if _, err := l.client.Quotas().Put(ctx, l.quota, flowfabric.QuotaSettings{RateLimit: 1_000_000, ConcurrencyLimit: 1_000_000}); err != nil {
+	if _, err := l.client.Quotas().Put(ctx, l.quota, api.QuotaSettings{RateLimit: 1_000_000, ConcurrencyLimit: 1_000_000}); err != nil {
 		return nil, err
 	}
-	_, err := l.client.Budgets().Create(ctx, flowfabric.Budget{
-		Name: l.budget, Dimensions: map[string]flowfabric.Limit{unit: {Hard: 1_000_000_000, DefaultReserve: 1}},
+	_, err := l.client.Budgets().Create(ctx, api.Budget{
+		Name: l.budget, Dimensions: map[string]api.BudgetLimits{unit: {Hard: 1_000_000_000, DefaultReserve: 1}},
 	})
 	if err != nil {
 		return nil, errors.Join(err, l.client.Quotas().Delete(ctx, l.quota))
@@ -36,7 +37,7 @@ func (t *trial) limited(ctx context.Context) (*limits, error) {
 
 // options attach an execution.
 func (l *limits) options(int) flowfabric.SubmitOptions {
-	return flowfabric.SubmitOptions{BudgetIDs: []string{l.budget}, Quotas: []flowfabric.QuotaUse{{Quota: l.quota}}}
+	return flowfabric.SubmitOptions{BudgetIDs: []string{l.budget}, Quotas: []api.QuotaUse{{Quota: l.quota}}}
 }
 
 // check looks whether everything was given back: nothing may be reserved, held or waited for, once all is over.

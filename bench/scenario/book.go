@@ -8,7 +8,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/bench/measure"
 )
 
@@ -90,7 +93,7 @@ type endings struct {
 
 // position is the present end of the log.
 func (t *trial) position(ctx context.Context) (string, error) {
-	page, err := t.place.client.Events().Read(ctx, flowfabric.ReadOptions{After: flowfabric.FromEnd})
+	page, err := t.place.client.Events().Read(ctx, ops.ReadOptions{After: api.FromEnd})
 	return page.Next, err
 }
 
@@ -99,7 +102,7 @@ func (t *trial) endingsSince(ctx context.Context, from string, want int) (ending
 	e := endings{times: map[flowfabric.ID]int{}, outcomes: map[string]int{}}
 	seen := 0
 	for {
-		o := flowfabric.ReadOptions{After: from, Limit: 1000, EventFilter: flowfabric.EventFilter{Kinds: []string{"execution.completed"}}}
+		o := ops.ReadOptions{After: from, Limit: 1000, EventFilter: ops.EventFilter{Kinds: []string{"execution.completed"}}}
 		if seen < want {
 			o.Wait = min(t.cfg.Stall, 5*time.Second)
 		}
@@ -159,8 +162,8 @@ func (t *trial) open(ctx context.Context) (int, error) {
 	left := 0
 	var failed error
 	err := t.awaitZero(ctx, func() int {
-		var count flowfabric.Count
-		if count, failed = t.place.client.Executions().Count(ctx, flowfabric.Filter{Status: unended}); failed != nil {
+		var count api.Count
+		if count, failed = t.place.client.Executions().Count(ctx, ops.Filter{Status: unended}); failed != nil {
 			return 0
 		}
 		left = count.Total

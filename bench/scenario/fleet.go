@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 // WorkerSettings tell a worker process what to do. They travel as JSON on its command line.
@@ -33,7 +34,7 @@ const KeyVariable = "FF_API_KEY"
 type sign struct {
 	Event string // start, end
 	ID    flowfabric.ID
-	Lease flowfabric.Lease
+	Lease api.Lease
 }
 
 // Work is the life of a worker process: it works until ctx ends and tells on w which tasks it starts and ends.
@@ -78,7 +79,7 @@ type fleet struct {
 type start struct {
 	at     time.Time // when we heard of it
 	member int
-	lease  flowfabric.Lease
+	lease  api.Lease
 }
 
 func startFleet(ctx context.Context, cfg Config, n int, settings WorkerSettings) (*fleet, error) {
@@ -159,10 +160,10 @@ func (f *fleet) starts() int {
 }
 
 // killBusiest kills the member with the most tasks and returns when, and its tasks with their leases.
-func (f *fleet) killBusiest() (time.Time, map[flowfabric.ID]flowfabric.Lease) {
+func (f *fleet) killBusiest() (time.Time, map[flowfabric.ID]api.Lease) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	tasks := make([]map[flowfabric.ID]flowfabric.Lease, len(f.members))
+	tasks := make([]map[flowfabric.ID]api.Lease, len(f.members))
 	busiest := 0
 	for id, starts := range f.told {
 		last := starts[len(starts)-1]
@@ -170,7 +171,7 @@ func (f *fleet) killBusiest() (time.Time, map[flowfabric.ID]flowfabric.Lease) {
 			continue
 		}
 		if tasks[last.member] == nil {
-			tasks[last.member] = map[flowfabric.ID]flowfabric.Lease{}
+			tasks[last.member] = map[flowfabric.ID]api.Lease{}
 		}
 		tasks[last.member][id] = last.lease
 		if len(tasks[last.member]) > len(tasks[busiest]) {
@@ -182,7 +183,7 @@ func (f *fleet) killBusiest() (time.Time, map[flowfabric.ID]flowfabric.Lease) {
 }
 
 // restarts is how long after a moment each of these tasks started again.
-func (f *fleet) restarts(tasks map[flowfabric.ID]flowfabric.Lease, after time.Time) []time.Duration {
+func (f *fleet) restarts(tasks map[flowfabric.ID]api.Lease, after time.Time) []time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var all []time.Duration
@@ -198,7 +199,7 @@ func (f *fleet) restarts(tasks map[flowfabric.ID]flowfabric.Lease, after time.Ti
 }
 
 // startedSince is how many of these tasks have started again, or had ended before the kill reached their worker.
-func (f *fleet) startedSince(tasks map[flowfabric.ID]flowfabric.Lease, after time.Time) int {
+func (f *fleet) startedSince(tasks map[flowfabric.ID]api.Lease, after time.Time) int {
 	again := len(f.restarts(tasks, after))
 	f.mu.Lock()
 	defer f.mu.Unlock()

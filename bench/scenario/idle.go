@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/bench/measure"
 )
@@ -65,7 +67,7 @@ func (p *idlePlan) take(ctx context.Context, t *trial) error {
 const exact = 10_000
 
 func (t *trial) suspended(ctx context.Context) (int, error) {
-	count, err := t.place.client.Executions().Count(ctx, flowfabric.Filter{Status: []flowfabric.Status{flowfabric.StatusSuspended}})
+	count, err := t.place.client.Executions().Count(ctx, ops.Filter{Status: []flowfabric.Status{flowfabric.StatusSuspended}})
 	return count.Total, err
 }
 

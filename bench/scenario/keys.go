@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/bench/measure"
 )
 
@@ -139,15 +140,15 @@ func (r *keyedRun) limit(ctx context.Context, variant string) (func(int) flowfab
 	key := func(number int) string { return fmt.Sprintf("user-%06d", number%r.keys) }
 	r.lane = strings.ReplaceAll(measure.FreshName(), "_", "-")
 	if variant == byFairnessKey {
-		_, err := r.place.client.Lanes().Put(ctx, r.lane, flowfabric.LaneSettings{Fairness: byKey})
+		_, err := r.place.client.Lanes().Put(ctx, r.lane, api.LaneSettings{Fairness: byKey})
 		return func(number int) flowfabric.SubmitOptions {
 			return flowfabric.SubmitOptions{Lane: r.lane, Policy: &flowfabric.Policy{FairnessKey: key(number)}}
 		}, err
 	}
 	quota := r.lane
-	_, err := r.place.client.Quotas().Put(ctx, quota, flowfabric.QuotaSettings{ConcurrencyLimit: r.plan.Slots, PerKey: true})
+	_, err := r.place.client.Quotas().Put(ctx, quota, api.QuotaSettings{ConcurrencyLimit: r.plan.Slots, PerKey: true})
 	return func(number int) flowfabric.SubmitOptions {
-		return flowfabric.SubmitOptions{Lane: r.lane, Quotas: []flowfabric.QuotaUse{{Quota: quota, Key: key(number)}}}
+		return flowfabric.SubmitOptions{Lane: r.lane, Quotas: []api.QuotaUse{{Quota: quota, Key: key(number)}}}
 	}, err
 }
 

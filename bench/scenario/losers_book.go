@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
 )
 
@@ -94,8 +96,8 @@ func (b *losersBook) acknowledged(id flowfabric.ID) {
 
 // follow reads the log until every loser has ended.
 func (r *losersRound) follow(ctx context.Context, c *flowfabric.Client, run *flowfabric.FlowRun, from string) error {
-	which := flowfabric.EventFilter{FlowID: run.ID, Kinds: []string{"execution.completed"}}
-	for event, err := range c.Events().Follow(ctx, flowfabric.ReadOptions{After: from, Limit: 1000, EventFilter: which}) {
+	which := ops.EventFilter{FlowID: run.ID, Kinds: []string{"execution.completed"}}
+	for event, err := range c.Events().Follow(ctx, ops.ReadOptions{After: from, Limit: 1000, EventFilter: which}) {
 		if ctx.Err() != nil {
 			return nil
 		}

@@ -5,7 +5,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/flowfabric/flowfabric/workapi"
+
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/bench/measure"
 )
 
@@ -24,7 +27,7 @@ func observe(c *flowfabric.Client) *observed {
 
 // observedWork is the worker protocol with a tally.
 type observedWork struct {
-	work flowfabric.Work
+	work workapi.Work
 	base time.Time
 
 	registered  atomic.Int64
@@ -38,9 +41,9 @@ type observedWork struct {
 // answered counts registrations, and claims that bring nothing.
 func (w *observedWork) answered(answer any) {
 	switch a := answer.(type) {
-	case *flowfabric.Registered:
+	case *api.Registered:
 		w.registered.Add(1)
-	case *flowfabric.ClaimAnswer:
+	case *api.ClaimAnswer:
 		if len(a.Tasks) == 0 {
 			w.emptyClaims.Add(1)
 		}
@@ -48,11 +51,11 @@ func (w *observedWork) answered(answer any) {
 }
 
 // send counts completions and measures how long their acknowledgement takes.
-func (w *observedWork) send(ctx context.Context, items ...flowfabric.WorkItem) ([]flowfabric.WorkAnswer, error) {
+func (w *observedWork) send(ctx context.Context, items ...api.WorkItem) ([]api.WorkAnswer, error) {
 	began := time.Now()
 	answers, err := w.work.Do(ctx, items...)
 	for i, answer := range answers {
-		if items[i].Op == flowfabric.OpComplete && answer.Err == nil {
+		if items[i].Op == api.OpComplete && answer.Err == nil {
 			if all := w.completes.Load(); all != nil {
 				all.Add(time.Since(began))
 			}

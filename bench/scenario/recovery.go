@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/bench/measure"
 )
 
@@ -106,7 +107,7 @@ func (p *recoveryPlan) killWorker(ctx context.Context, t *trial, f *fleet) error
 	t.sample.check("taken_over", len(lost), taken())
 	stale := 0
 	for id, lease := range lost {
-		answers, err := t.place.client.Client.Work().Do(ctx, flowfabric.WorkItem{Op: flowfabric.OpComplete, ID: id, Lease: lease})
+		answers, err := t.place.client.Client.Work().Do(ctx, api.WorkItem{Op: api.OpComplete, ID: id, Lease: lease})
 		if err != nil {
 			return err
 		}

@@ -20,7 +20,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/commands"
 )
 
@@ -216,34 +219,34 @@ func (e *examples) prepare(t *testing.T, words []string, dir, line string) strin
 		names = append(names, exampleID, e.subject(t, command, line))
 	}
 	if strings.Contains(line, exampleKey) {
-		key, err := e.client.Admin().APIKeys().Create(ctx, flowfabric.APIKeySettings{Name: "me", Roles: []string{"read"}, Namespaces: []string{"default"}})
+		key, err := e.client.Admin().APIKeys().Create(ctx, api.APIKeySettings{Name: "me", Roles: []string{"read"}, Namespaces: []string{"default"}})
 		check(t, err)
 		names = append(names, exampleKey, key.ID)
 	}
 	switch command {
 	case "workers":
-		_, err := e.client.Work().Register(ctx, flowfabric.Registration{WorkerID: "mailer", InstanceID: exampleWorker, Lanes: []string{"mail"}, MaxConcurrent: 1})
+		_, err := e.client.Work().Register(ctx, api.Registration{WorkerID: "mailer", InstanceID: exampleWorker, Lanes: []string{"mail"}, MaxConcurrent: 1})
 		check(t, err)
 	case "lanes":
-		_, err := e.client.Lanes().Put(ctx, "default", flowfabric.LaneSettings{})
+		_, err := e.client.Lanes().Put(ctx, "default", api.LaneSettings{})
 		check(t, err)
 	case "budgets":
-		_, err := e.client.Budgets().Create(ctx, flowfabric.Budget{Name: "team-red", Dimensions: map[string]flowfabric.Limit{"tokens": {Soft: 800, Hard: 1200}}})
+		_, err := e.client.Budgets().Create(ctx, api.Budget{Name: "team-red", Dimensions: map[string]api.BudgetLimits{"tokens": {Soft: 800, Hard: 1200}}})
 		if flowfabric.CodeOf(err) != "budget_already_exists" { // an example has changed it
 			check(t, err)
 		}
 		_, err = e.client.Budgets().Reopen(ctx, "team-red")
 		check(t, err)
 	case "quotas":
-		_, err := e.client.Admin().Namespaces().Put(ctx, "acme", flowfabric.NamespaceSettings{}) // an example may have given it the quota
+		_, err := e.client.Admin().Namespaces().Put(ctx, "acme", api.NamespaceSettings{}) // an example may have given it the quota
 		check(t, err)
-		_, err = e.client.Quotas().Put(ctx, "mail", flowfabric.QuotaSettings{RateLimit: 10})
+		_, err = e.client.Quotas().Put(ctx, "mail", api.QuotaSettings{RateLimit: 10})
 		check(t, err)
 	case "namespaces":
-		_, err := e.client.Quotas().Put(ctx, "mail", flowfabric.QuotaSettings{RateLimit: 10, PerKey: true})
+		_, err := e.client.Quotas().Put(ctx, "mail", api.QuotaSettings{RateLimit: 10, PerKey: true})
 		check(t, err)
 		for _, name := range []string{"acme", "default"} {
-			_, err := e.client.Admin().Namespaces().Put(ctx, name, flowfabric.NamespaceSettings{})
+			_, err := e.client.Admin().Namespaces().Put(ctx, name, api.NamespaceSettings{})
 			check(t, err)
 		}
 	case "keys":
@@ -276,25 +279,25 @@ func (e *examples) waiting(t *testing.T, dir string, words []string) (names []st
 	check(t, err)
 	item := suspend(task)
 	if words[1] == "waitpoints" && words[2] == "close" {
-		item = flowfabric.WorkItem{Op: flowfabric.OpWaitpoint, ID: id, Lease: task.Lease, Waitpoint: &flowfabric.NewWaitpoint{Key: "payment"}}
+		item = api.WorkItem{Op: api.OpWaitpoint, ID: id, Lease: task.Lease, Waitpoint: &api.NewWaitpoint{Key: "payment"}}
 	}
 	waitpoint := e.do(t, item).Waitpoints[0]
-	link, err := e.client.Waitpoints().NewLink(t.Context(), waitpoint.ID, flowfabric.LinkOptions{Approver: "ana@example.com"})
+	link, err := e.client.Waitpoints().NewLink(t.Context(), waitpoint.ID, ops.LinkOptions{Approver: "ana@example.com"})
 	check(t, err)
 	check(t, os.WriteFile(filepath.Join(dir, "token.txt"), []byte(waitpoint.Token.Reveal()+"\n"), 0o600))
 	return []string{exampleID, string(id), exampleWait, waitpoint.ID, exampleLink, link.ID}
 }
 
 // suspend gives a task back until it is approved, or rejected, or paid for.
-func suspend(task *flowfabric.Claimed) flowfabric.WorkItem {
-	return flowfabric.WorkItem{Op: flowfabric.OpSuspend, ID: task.ID, Lease: task.Lease, Suspension: &flowfabric.Suspension{
-		Waitpoints: []flowfabric.Binding{flowfabric.Fresh("payment")}, ReasonCode: flowfabric.WaitingForApproval,
+func suspend(task *api.Claimed) api.WorkItem {
+	return api.WorkItem{Op: api.OpSuspend, ID: task.ID, Lease: task.Lease, Suspension: &flowfabric.Suspension{
+		Waitpoints: []flowfabric.Binding{flowfabric.NewWaitpoint("payment")}, ReasonCode: flowfabric.WaitingForApproval,
 		Until: flowfabric.Condition{Type: "single", Key: "payment"},
 	}}
 }
 
 // do sends a worker's command.
-func (e *examples) do(t *testing.T, item flowfabric.WorkItem) flowfabric.WorkAnswer {
+func (e *examples) do(t *testing.T, item api.WorkItem) api.WorkAnswer {
 	t.Helper()
 	answers, err := e.client.Work().Do(t.Context(), item)
 	check(t, err)
@@ -318,7 +321,7 @@ func (e *examples) signingKeys(t *testing.T, verb string) (names []string) {
 	case "seed":
 		list, err := keys.List(t.Context())
 		check(t, err)
-		_, err = keys.Revoke(t.Context(), list.CurrentKid, flowfabric.RevokeKeyOptions{Force: true})
+		_, err = keys.Revoke(t.Context(), list.CurrentKid, ops.RevokeKeyOptions{Force: true})
 		check(t, err)
 	}
 	return names
@@ -336,7 +339,7 @@ func (e *examples) subject(t *testing.T, command, line string) string {
 	ctx := t.Context()
 	switch command {
 	case "bulk":
-		job, err := e.client.Operate().Bulk(ctx, flowfabric.BulkRequest{Action: flowfabric.BulkHold, Filter: flowfabric.Filter{Kind: []string{"mail"}}})
+		job, err := e.client.Operate().Bulk(ctx, ops.BulkRequest{Action: api.BulkHold, Filter: ops.Filter{Kind: []string{"mail"}}})
 		check(t, err)
 		return job.ID
 	case "flow":

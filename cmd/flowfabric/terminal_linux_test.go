@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/flowfabric/flowfabric"
@@ -221,10 +223,10 @@ func TestU173_a_watched_inbox_shows_what_came_and_what_was_decided(t *testing.T)
 	item.Suspension.Until = flowfabric.Condition{Type: "count", N: 2, CountKind: "distinct_sources", Name: "approved", Keys: []string{"payment"}}
 	waitpoint := e.do(t, item).Waitpoints[0]
 	term.shows("deploy.*0 of 2")
-	_, err = e.client.Waitpoints().NewLink(t.Context(), waitpoint.ID, flowfabric.LinkOptions{Approver: "ana"})
+	_, err = e.client.Waitpoints().NewLink(t.Context(), waitpoint.ID, ops.LinkOptions{Approver: "ana"})
 	check(t, err)
 	term.shows(`ana \(open\)`)
-	_, err = e.client.Operate().Approve(t.Context(), id, flowfabric.Approve{Comment: "fine"})
+	_, err = e.client.Operate().Approve(t.Context(), id, ops.Approve{Comment: "fine"})
 	check(t, err)
 	term.shows(`(?s)1 of 2.*dev approved:`)
 	before := len(term.text())

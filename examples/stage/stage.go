@@ -15,7 +15,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/embedded"
 )
 
@@ -115,7 +118,7 @@ func (s *Stage) Show(format string, args ...any) {
 
 // ShowEvents tells what happened to an execution, from a position in the log on, and answers the position after it.
 func (s *Stage) ShowEvents(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, after string) (next string, err error) {
-	page, err := c.Events().Read(ctx, flowfabric.ReadOptions{After: after, EventFilter: flowfabric.EventFilter{ExecutionID: id}})
+	page, err := c.Events().Read(ctx, ops.ReadOptions{After: after, EventFilter: ops.EventFilter{ExecutionID: id}})
 	if err != nil {
 		return "", err
 	}
@@ -127,7 +130,7 @@ func (s *Stage) ShowEvents(ctx context.Context, c *flowfabric.Client, id flowfab
 
 // Await waits until an event of that kind has happened to an execution.
 func Await(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, kind string) error {
-	options := flowfabric.ReadOptions{After: flowfabric.FromStart, Wait: awaitPiece, EventFilter: flowfabric.EventFilter{ExecutionID: id, Kinds: []string{kind}}}
+	options := ops.ReadOptions{After: api.FromStart, Wait: awaitPiece, EventFilter: ops.EventFilter{ExecutionID: id, Kinds: []string{kind}}}
 	for {
 		page, err := c.Events().Read(ctx, options)
 		if err != nil || len(page.Events) > 0 {

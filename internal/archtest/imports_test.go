@@ -14,7 +14,8 @@ import (
 type room struct {
 	path   string
 	may    []string
-	stdlib bool // outside this module it imports the standard library alone
+	tests  []string // further packages that its tests may import
+	stdlib bool     // outside this module it imports the standard library alone
 	reason string
 }
 
@@ -23,9 +24,11 @@ var rooms = []room{
 	{path: "internal/core", may: []string{"internal/core/*"}, stdlib: true, reason: "core is the rules alone: a pure function needs no database, no clock and no library"},
 	{path: "internal/core/base", stdlib: true, reason: "it is what all of core is written with, and knows no rule"},
 	{path: "internal/core/*", may: []string{"internal/core/base"}, stdlib: true, reason: "a part of core is a small machine: it knows neither an execution nor another part"},
-	{path: "internal/principal", stdlib: true, reason: "it only carries a name from the server to the client"},
 	{path: "internal/jsonx", stdlib: true, reason: "jsonx reads and writes JSON and knows no type of ours: whoever imports it carries nothing else"},
 	{path: "api", may: []string{"internal/core", "internal/core/*", "internal/jsonx", "internal/payload"}, stdlib: true, reason: "values are what everybody imports: they must carry no engine, no store and no library"},
+	{path: "ops", may: []string{"api", "internal/calls", "internal/transport", "internal/wire", "internal/core/*", "internal/clock", "internal/mint", "internal/backoff"}, stdlib: true, reason: "clients return its groups: it must be as light as they are, and know none"},
+	{path: "workapi", may: []string{"api", "internal/calls", "internal/transport", "internal/wire", "internal/core/*"}, stdlib: true, reason: "clients return it: it must be as light as they are, and know none"},
+	{path: "internal/calls", may: []string{"api", "internal/transport", "internal/wire", "internal/core/*"}, stdlib: true, reason: "it has what groups of calls share and must not care what they do"},
 	{path: "internal/payload", may: []string{"internal/jsonx"}, stdlib: true, reason: "api and wire write payloads in the same forms, and api must stay light"},
 	{path: "internal/wire", may: []string{"api", "internal/jsonx", "internal/payload"}, stdlib: true, reason: "wire is shared by server and remote client: whatever it imported both would carry"},
 	{path: "internal/transport", may: []string{"api", "internal/wire", "internal/clock", "internal/metrics"}, stdlib: true, reason: "it carries operations and must not care what they do"},
@@ -35,7 +38,7 @@ var rooms = []room{
 	},
 	{path: "internal/mint", may: []string{"api", "internal/core", "internal/core/*", "internal/clock"}, stdlib: true, reason: "it makes names and must not care for what"},
 	{
-		path: "internal/service", may: []string{"api", "internal/wire", "internal/core", "internal/core/*", "internal/engine", "internal/backoff", "internal/clock", "internal/principal", "internal/transport", "internal/mint"}, stdlib: true,
+		path: "internal/service", may: []string{"api", "internal/wire", "internal/core", "internal/core/*", "internal/engine", "internal/backoff", "internal/clock", "internal/metrics", "internal/transport", "internal/mint"}, stdlib: true,
 		reason: "each operation is done here once: it sees the engine and the values, never how they travel",
 	},
 	{path: "internal/metrics", stdlib: true, reason: "it names what is measured and is a leaf for all who measure"},
@@ -88,7 +91,7 @@ var rooms = []room{
 		reason: "it puts kernel and rooms together and decides nothing",
 	},
 	{
-		path: ".", may: []string{"api", "internal/transport", "internal/transport/http", "internal/wire", "internal/core", "internal/core/*", "internal/clock", "internal/metrics", "internal/quiet", "internal/backoff", "internal/mint"}, stdlib: true,
+		path: ".", may: []string{"api", "ops", "workapi", "internal/calls", "internal/transport", "internal/transport/http", "internal/wire", "internal/core", "internal/core/*", "internal/clock", "internal/metrics", "internal/quiet", "internal/backoff", "internal/mint"}, stdlib: true,
 		reason: "a program that only connects to a server compiles no engine, no store and no library",
 	},
 	{
@@ -107,14 +110,17 @@ var rooms = []room{
 		path: "embedded", may: []string{".", "api", "sqlite", "postgres", "internal/inprocess", "internal/transport", "internal/store/sqlite", "internal/store/postgres", "internal/core", "internal/core/*"}, stdlib: true,
 		reason: "it chooses a store by its address and adds nothing",
 	},
-	{path: "flowfabrictest", may: []string{".", "embedded", "internal/inprocess", "internal/mint", "internal/transport", "internal/wire", "internal/standstill", "internal/engine", "internal/core", "internal/core/*", "internal/principal", "internal/store", "internal/store/*", "internal/clock"}, reason: "a test environment is the real engine with another clock"},
-	{path: "flowfabrichttp", may: []string{".", "internal/inprocess", "internal/server"}, reason: "it mounts the server and adds nothing"},
+	{path: "flowfabrictest", may: []string{".", "api", "ops", "workapi", "embedded", "internal/inprocess", "internal/mint", "internal/transport", "internal/wire", "internal/standstill", "internal/engine", "internal/core", "internal/core/*", "internal/metrics", "internal/service", "internal/store", "internal/store/*", "internal/clock"}, reason: "a test environment is the real engine with another clock"},
+	{path: "flowfabrichttp", may: []string{".", "internal/inprocess", "internal/server"}, tests: []string{"api", "ops", "workapi", "flowfabrictest"}, reason: "it mounts the server and adds nothing"},
 	{path: "flowfabricprom", may: []string{".", "internal/metrics"}, reason: "metrics are read behind the public handlers alone"},
 	{path: "flowfabricotel", may: []string{".", "api"}, reason: "spans hang on the public hook alone"},
-	{path: "internal/server", may: []string{".", "api", "internal/transport", "internal/wire", "internal/jsonx", "internal/principal", "internal/clock", "internal/metrics", "internal/quiet"}, reason: "the server is one more user of the Client: a private way in would be a second implementation"},
-	{path: "cmd", may: []string{".", "api", "embedded", "internal/server", "internal/wire", "internal/jsonx", "internal/clock", "internal/heap", "flowfabrichttp", "flowfabricotel", "bench/*", "examples/*"}, reason: "cmd wires and prints; rules and SQL live elsewhere"},
-	{path: "bench", may: []string{".", "embedded", "flowfabrictest", "flowfabrichttp", "internal/pgtest"}, reason: "a benchmark goes through the public API, or its figures are not those of users"},
-	{path: "examples", may: []string{".", "embedded", "sqlite", "postgres", "flowfabrictest", "flowfabrichttp"}, reason: "an example shows what a user can write"},
+	{
+		path: "internal/server", may: []string{"api", "internal/service", "internal/transport", "internal/wire", "internal/jsonx", "internal/clock", "internal/metrics", "internal/quiet"},
+		tests: []string{".", "ops", "workapi"}, reason: "the server is HTTP alone: what it serves is done by the service, for the caller of a request, and it sees no engine and no client",
+	},
+	{path: "cmd", may: []string{".", "api", "ops", "workapi", "embedded", "internal/inprocess", "internal/server", "internal/service", "internal/wire", "internal/jsonx", "internal/clock", "internal/heap", "flowfabrichttp", "flowfabricotel", "bench/*", "examples/*"}, reason: "cmd wires and prints; rules and SQL live elsewhere"},
+	{path: "bench", may: []string{".", "api", "ops", "workapi", "embedded", "flowfabrictest", "flowfabrichttp", "internal/pgtest"}, reason: "a benchmark goes through the public API, or its figures are not those of users"},
+	{path: "examples", may: []string{".", "api", "ops", "workapi", "embedded", "sqlite", "postgres", "flowfabrictest", "flowfabrichttp"}, reason: "an example shows what a user can write"},
 	{path: "test", may: []string{"*"}, reason: "end-to-end and crash tests look at everything"},
 	{path: "internal/aptget", stdlib: true, reason: "it calls apt-get and must not care for whom"},
 	{path: "internal/pagetest", stdlib: true, reason: "it compares a file with a text"},
@@ -146,7 +152,8 @@ func TestEveryPackageIsInARoomAndImportsWhatItMay(t *testing.T) {
 			"internal/engine/txn/a.go":       imports(module+"/internal/core", "golang.org/x/sync/errgroup"),
 			"internal/engine/txn/a_test.go":  imports(module + "/internal/store/sqlite"),
 			"internal/engine/txn/sub/a.go":   imports(module + "/internal/engine/txn"),
-			"internal/server/a.go":           imports(module, module+"/internal/wire"),
+			"internal/server/a.go":           imports(module+"/internal/service", module+"/internal/wire"),
+			"internal/server/a_test.go":      imports(module, module+"/embedded"),
 			"internal/store/sqlite/a.go":     imports(module+"/internal/store", "modernc.org/sqlite"),
 			"internal/store/sqlite/sub/a.go": imports(module + "/internal/store/sqlite"),
 			"tools/tally/main.go":            imports("github.com/other/tools"),
@@ -162,7 +169,8 @@ func TestEveryPackageIsInARoomAndImportsWhatItMay(t *testing.T) {
 		{name: "a store that knows another", files: map[string]string{"internal/store/sqlite/a.go": imports(module + "/internal/store/postgres")}, want: []string{"replaceable"}},
 		{name: "a root that knows an engine", files: map[string]string{"flowfabric.go": imports(module+"/internal/engine", "github.com/jackc/pgx/v5")}, want: []string{"internal/engine", "compiles no engine"}},
 		{name: "internal code that imports the root", files: map[string]string{"internal/engine/a.go": imports(module), "internal/store/sqlite/a_test.go": imports(module)}, want: []string{"internal/engine/a.go imports " + module, "internal/store/sqlite/a_test.go"}},
-		{name: "a server that goes past the Client", files: map[string]string{"internal/server/a.go": imports(module + "/internal/engine")}, want: []string{"one more user"}},
+		{name: "a server that goes past the service", files: map[string]string{"internal/server/a.go": imports(module + "/internal/engine")}, want: []string{"HTTP alone"}},
+		{name: "a server that needs a client", files: map[string]string{"internal/server/a.go": imports(module)}, want: []string{"HTTP alone"}},
 		{name: "a package in no room", files: map[string]string{"internal/misc/a.go": imports("fmt")}, want: []string{"internal/misc is in no room"}},
 	})
 }
@@ -212,8 +220,11 @@ func allowed(home room, from source, to string) bool {
 			return true
 		}
 	}
+	if from.isTest() && slices.Contains(home.tests, rel) {
+		return true
+	}
 	if from.isTest() && slices.Contains(openers, rel) {
-		return slices.Contains(home.may, ".") || home.path == "."
+		return slices.Contains(home.may, ".") || slices.Contains(home.tests, ".") || home.path == "."
 	}
 	return from.isTest() && under(rel, "internal") && !(under(home.path, "internal/core") && home.path != "internal/core" && under(rel, "internal/core")) && (home.path == "." || !under(rel, "internal/server"))
 }

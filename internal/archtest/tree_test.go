@@ -83,7 +83,7 @@ var tree = sync.OnceValues(func() ([]source, error) {
 			}
 			return nil
 		}
-		if !d.Type().IsRegular() || strings.HasSuffix(name, ".sum") {
+		if !d.Type().IsRegular() || strings.HasSuffix(name, ".sum") || d.Name() == ".git" { // in a worktree a file
 			return nil
 		}
 		s, err := readSource(root, name)

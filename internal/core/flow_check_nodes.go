@@ -81,6 +81,8 @@ func (p *graphPart) checkNode(i int) error {
 		return nil
 	case n.Kind != "":
 		return invalidFlow(at+".flow", "a node has a kind or a flow, not both")
+	case n.Priority != nil:
+		return invalidFlow(at+".priority", "a node with a flow is claimed by no worker: give a priority to the nodes inside")
 	case n.Input != nil:
 		return invalidFlow(at+".input", "a node with a flow has no handler that would take an input: give it to the nodes inside")
 	}

@@ -96,6 +96,9 @@ func TestF12_every_fault_of_shape_is_refused_at_its_place(t *testing.T) {
 		{base.CodeInvalidFlow, "nodes[0].input", func(s *FlowSubmission) {
 			s.Nodes[0] = FlowNode{Name: "a", Flow: &FlowSubmission{}, Input: &Payload{}}
 		}},
+		{base.CodeInvalidFlow, "nodes[0].priority", func(s *FlowSubmission) {
+			s.Nodes[0] = FlowNode{Name: "a", Flow: &FlowSubmission{}, Priority: new(int)}
+		}},
 		{base.CodeInvalidFlow, "nodes[0].flow.nodes[0].name", func(s *FlowSubmission) {
 			s.Nodes[0] = FlowNode{Name: "a", Flow: &FlowSubmission{Nodes: []FlowNode{{Name: "-", Kind: "k"}}}}
 		}},

@@ -92,7 +92,7 @@ func (j *Join) uncount(state EdgeState) {
 	}
 }
 
-// Again recomputes an edge from its upstream, which may or may not be terminal (F54).
+// Recompute judges an edge again from its upstream, which may or may not be terminal (F54).
 func (e *Edge) Recompute(upstream *Execution, now base.Time) {
 	e.reopen()
 	if upstream != nil && upstream.Status.Terminal() {

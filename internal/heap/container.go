@@ -28,9 +28,11 @@ func fit(files []string) {
 	}
 }
 
-// Within is how much of a container's memory the Go runtime may take. The rest is for the program itself and for what the runtime does not
-// count.
-func Within(available int64) int64 { return available / 10 * 8 }
+// outside is how much memory the program itself takes, and what the runtime does not count, however small the container is.
+const outside = 80 << 20
+
+// Within is how much of a container's memory the Go runtime may take: four fifths, or less in a small container.
+func Within(available int64) int64 { return max(available/2, min(available/5*4, available-outside)) }
 
 // readLimit reads a limit in bytes; math.MaxInt64: there is none.
 func readLimit(file string) int64 {

@@ -21,7 +21,9 @@ func TestU20_the_memory_of_a_container_is_read(t *testing.T) {
 	if got := readLimit(filepath.Join(t.TempDir(), "none")); got != math.MaxInt64 {
 		t.Errorf("no file: %d", got)
 	}
-	if got := Within(1000); got != 800 {
-		t.Errorf("of 1000: %d", got)
+	for available, want := range map[int64]int64{1000 << 20: 800 << 20, 256 << 20: 176 << 20, 64 << 20: 32 << 20} {
+		if got := Within(available); got != want {
+			t.Errorf("of %d: %d, want %d", available, got, want)
+		}
 	}
 }

@@ -7,13 +7,12 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
-	"github.com/flowfabric/flowfabric/internal/metrics"
+	"github.com/flowfabric/flowfabric/internal/mint"
 	"github.com/flowfabric/flowfabric/internal/service"
 	"github.com/flowfabric/flowfabric/internal/store"
 	"github.com/flowfabric/flowfabric/internal/transport"
@@ -21,7 +20,9 @@ import (
 
 // Engine is the engine of a client, with its store.
 type Engine struct {
-	*service.InProcess // for the caller that the client was opened for
+	*service.InProcess // for the owner
+	service            *service.Service
+	owner              service.Caller // that the client was opened for
 	engine             *engine.Engine
 	store              store.Store
 	cfg                flowfabric.EngineConfig
@@ -33,19 +34,40 @@ type Engine struct {
 
 // newEngine adds a service to a running engine.
 func newEngine(e *engine.Engine, st store.Store, cfg flowfabric.EngineConfig, settings []api.Setting, checks func() []api.Check) *Engine {
-	here := &Engine{engine: e, store: st, cfg: cfg}
+	here := &Engine{engine: e, store: st, cfg: cfg, owner: service.Owner(cfg.Principal, cfg.Namespace)}
 	_, canCopy := st.(store.Backuper)
 	_, canJoin := st.(store.TxSubmitter)
-	done := service.New(e, e.Config().Clock, service.Config{
+	here.service = service.New(e, e.Config().Clock, service.Config{
 		KeyGrace: keyGrace(cfg), Settings: settings, Features: map[string]bool{"backup": canCopy, "transactional_submit": canJoin}, Checks: checks,
 		Closed: here.closed.Load, PublicURL: cfg.PublicURL, Trace: here.traceOf,
 	})
-	here.InProcess = done.InProcess(service.Owner(cfg.Principal, cfg.Namespace))
+	here.InProcess = service.NewInProcess(here.service, here.owner)
 	return here
 }
 
 // Here returns the engine itself, see Of.
 func (e *Engine) Here() *Engine { return e }
+
+// BackendOf returns what a server of a client needs. A client of Connect has none.
+func BackendOf(c *flowfabric.Client) (on service.Backend, ok bool) {
+	here, ok := c.Connection().Transport.(interface{ Backend() service.Backend })
+	if !ok {
+		return nil, false
+	}
+	return here.Backend(), true
+}
+
+// As returns a client that acts for another caller on the engine of a client; it is closed with that client. A client of Connect
+// has none.
+func As(c *flowfabric.Client, who service.Caller) (acting *flowfabric.Client, ok bool) {
+	on, ok := BackendOf(c)
+	if !ok {
+		return nil, false
+	}
+	connection := c.Connection()
+	connection.Transport = service.NewInProcess(on, who)
+	return flowfabric.NewClient(connection), true
+}
 
 // Of returns the engine of a client. A client of Connect has none.
 func Of(c *flowfabric.Client) (here *Engine, ok bool) {
@@ -81,33 +103,14 @@ func (e *Engine) Close(ctx context.Context) error {
 	return e.closeErr
 }
 
-// Collector returns the metrics of the engine.
-func (e *Engine) Collector() metrics.Collector { return e.engine.Collector() }
-
-// NamespaceCollector returns the metrics for callers that are restricted to these namespaces.
-func (e *Engine) NamespaceCollector(namespaces []string) metrics.Collector {
-	return e.engine.NamespaceCollector(namespaces)
+// SubmitTx writes a submission of the owner to the store in the caller's own transaction.
+func (e *Engine) SubmitTx(ctx context.Context, tx any, s api.Submission) (*api.Execution, error) {
+	if s.ID == "" {
+		s.ID = mint.ID(e.engine.Config().Clock)
+	}
+	if err := s.Check(); err != nil {
+		return nil, err
+	}
+	x, err := e.service.SubmitTx(ctx, e.owner, tx, &s)
+	return x, api.AsError(err)
 }
-
-// TakeRate takes from an allowance of perSecond shared by all processes on the store; got may be more than want, for later use.
-// If got is 0, there is none for the returned time.
-func (e *Engine) TakeRate(ctx context.Context, name string, perSecond, want int) (got int, wait time.Duration, err error) {
-	got, wait, err = e.engine.TakeRate(ctx, name, perSecond, want)
-	return got, wait, api.AsError(err)
-}
-
-// HoldPlaces sets how many of most places this process wants to hold from now on, and returns how many it holds. It must be
-// called again within 15 s.
-func (e *Engine) HoldPlaces(ctx context.Context, name string, most, want int) (int, error) {
-	got, err := e.engine.HoldPlaces(ctx, name, most, want)
-	return got, api.AsError(err)
-}
-
-// NamespaceRates returns how many submits and requests per second the namespace permits; 0: not set.
-func (e *Engine) NamespaceRates(ctx context.Context, namespace string) (submits, requests int, err error) {
-	submits, requests, err = e.engine.NamespaceRates(ctx, namespace)
-	return submits, requests, api.AsError(err)
-}
-
-// StoreTime returns the store's clock as last read, advanced by the host's clock.
-func (e *Engine) StoreTime() time.Time { return e.engine.StoreTime().Std() }

@@ -167,7 +167,7 @@ func (g *guests) forget() {
 }
 
 // guestOf returns the access to a store of that kind; wrong_database if the transaction is for another kind.
-func (v *visit) guestOf(s flowfabric.StoreInfo) (store.Guest, error) {
+func (v *visit) guestOf(s api.StoreInfo) (store.Guest, error) {
 	installation, named := base.ParseUUID(s.InstallationID)
 	log, _ := base.ParseUUID(s.LogID)
 	enter, may := v.into[s.Kind]
@@ -182,7 +182,7 @@ func (v *visit) guestOf(s flowfabric.StoreInfo) (store.Guest, error) {
 }
 
 // homeOf returns the namespace for new work; role_required, namespace_forbidden, namespace_required.
-func (v *visit) homeOf(who flowfabric.Identity) (string, error) {
+func (v *visit) homeOf(who api.Principal) (string, error) {
 	everywhere := slices.Contains(who.Namespaces, keyring.Everywhere)
 	switch home := v.at.Namespace(); {
 	case !slices.Contains(who.Roles, "submit") && !slices.Contains(who.Roles, "admin"):

@@ -48,15 +48,9 @@ type Gatherer interface {
 	Gather() ([]Family, error)
 }
 
-// Source is implemented by stores with metrics, and by clients whose engine runs in this process. It is found by type assertion,
-// so that the public Client does not depend on how metrics are gathered.
+// Source is implemented by stores with metrics.
 type Source interface {
 	Collector() Collector
-}
-
-// NamespaceSource is implemented by clients that can restrict metrics to some namespaces.
-type NamespaceSource interface {
-	NamespaceCollector(namespaces []string) Collector
 }
 
 // Registry combines collectors and serves their readings as Prometheus text.

@@ -8,8 +8,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/api"
-	"github.com/flowfabric/flowfabric/internal/principal"
-	"github.com/flowfabric/flowfabric/internal/transport"
+	"github.com/flowfabric/flowfabric/internal/service"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -28,8 +27,8 @@ func (s *Server) serveAdmin() {
 }
 
 // whoami returns the identity of the caller (U111), with the roles that admitted it.
-func (s *Server) whoami(ctx context.Context, _ *wire.None) (answer, error) {
-	who := exchangeOf(ctx).caller
+func (s *Server) whoami(ctx context.Context, x *exchange, _ *wire.None) (answer, error) {
+	who := x.caller
 	namespaces := who.Namespaces
 	if namespaces == nil {
 		namespaces = []string{allNamespaces}
@@ -40,8 +39,8 @@ func (s *Server) whoami(ctx context.Context, _ *wire.None) (answer, error) {
 }
 
 // info returns version, store, features and limits (U112): in addition to those of the engine the server's own.
-func (s *Server) info(ctx context.Context, r *wire.None) (answer, error) {
-	info, err := ask(ctx, s, wire.GetInfo, r)
+func (s *Server) info(ctx context.Context, x *exchange, r *wire.None) (answer, error) {
+	info, err := ask(ctx, s, x.by, wire.GetInfo, r)
 	if err != nil {
 		return answer{}, err
 	}
@@ -55,10 +54,10 @@ func (s *Server) info(ctx context.Context, r *wire.None) (answer, error) {
 	return shows(info), nil
 }
 
-// settings returns the effective settings (U113): those of the process, or of the client if the process has none.
-func (s *Server) settings(ctx context.Context, r *wire.None) (answer, error) {
+// settings returns the effective settings (U113): those of the process, or of the engine if the process has none.
+func (s *Server) settings(ctx context.Context, x *exchange, r *wire.None) (answer, error) {
 	if s.cfg.Settings == nil {
-		known, err := ask(ctx, s, wire.GetSettings, r)
+		known, err := ask(ctx, s, x.by, wire.GetSettings, r)
 		return shows(known), err
 	}
 	all := api.Settings{Settings: []api.Setting{}}
@@ -69,8 +68,8 @@ func (s *Server) settings(ctx context.Context, r *wire.None) (answer, error) {
 }
 
 // doctor checks store, work and server (U113).
-func (s *Server) doctor(ctx context.Context, r *wire.None) (answer, error) {
-	found, err := ask(ctx, s, wire.RunDoctor, r)
+func (s *Server) doctor(ctx context.Context, x *exchange, r *wire.None) (answer, error) {
+	found, err := ask(ctx, s, x.by, wire.RunDoctor, r)
 	if err != nil {
 		return answer{}, err
 	}
@@ -98,12 +97,12 @@ func (s *Server) ownChecks() []api.Check {
 }
 
 // backup delivers a consistent copy of the store (U113).
-func (s *Server) backup(context.Context, *wire.None) (answer, error) {
+func (s *Server) backup(context.Context, *exchange, *wire.None) (answer, error) {
 	return answer{stream: func(ctx context.Context, x *exchange) {
 		header := x.w.Header()
 		header.Set("Content-Type", wire.ContentBytes)
 		header.Set("Content-Disposition", `attachment; filename="flowfabric.db"`)
-		switch err := s.via.Do(ctx, wire.MakeBackup.Operation, &wire.None{}, &wire.Sink{To: x.w}, transport.Options{}); {
+		switch err := s.on.Do(ctx, x.by, wire.MakeBackup.Operation, &wire.None{}, &wire.Sink{To: x.w}); {
 		case err == nil:
 		case x.w.status == 0:
 			header.Del("Content-Disposition")
@@ -115,25 +114,23 @@ func (s *Server) backup(context.Context, *wire.None) (answer, error) {
 }
 
 // drainServer stops what waits here and makes the server not ready (U113).
-func (s *Server) drainServer(context.Context, *wire.None) (answer, error) {
+func (s *Server) drainServer(context.Context, *exchange, *wire.None) (answer, error) {
 	s.Drain()
 	return shows(wire.ServerDrain{Draining: true}), nil
 }
 
 // verifyAudit recomputes a chain of the audit log (U131).
-func (s *Server) verifyAudit(ctx context.Context, r *wire.VerifyAuditRequest) (answer, error) {
-	x := exchangeOf(ctx)
+func (s *Server) verifyAudit(ctx context.Context, x *exchange, r *wire.VerifyAuditRequest) (answer, error) {
+	by := x.by
 	switch {
 	case r.Shared && !x.caller.everywhere:
 		return answer{}, refuse("role_required", "this chain is for keys of all namespaces").at("query.shared").hint("leave it out")
 	case r.Shared:
-		who := x.caller.Principal
-		who.Namespaces = nil
-		ctx = principal.With(ctx, who)
+		by.Namespaces = nil
 	case x.caller.Namespace == "":
 		return answer{}, namespaceRequired()
 	}
-	check, err := ask(ctx, s, wire.VerifyAudit, r)
+	check, err := ask(ctx, s, by, wire.VerifyAudit, r)
 	return shows(check), err
 }
 
@@ -148,8 +145,8 @@ func (s *Server) recordRefusal(ctx context.Context, x *exchange, code string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordWithin)
 	defer cancel()
 	entity, id := x.route.entity(x.r)
-	refusal := &wire.RecordRefusalRequest{Action: wire.AuditAction(x.route.Operation), Entity: entity, EntityID: id, Code: code}
-	if _, err := ask(x.acting(ctx), s, wire.RecordRefusal, refusal); err != nil {
+	refusal := service.Refusal{Action: wire.AuditAction(x.route.Operation), Entity: entity, EntityID: id, Code: code}
+	if err := s.on.RecordRefusal(ctx, x.acting(), refusal); err != nil {
 		s.notes.Error("a refusal is not in the audit log", "request_id", x.id, "code", code, "error", err)
 	}
 }

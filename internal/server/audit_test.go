@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -127,9 +128,9 @@ func (w *world) actOnWaits(t *testing.T, id string, do func(op *wire.Operation, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	under := func(claimed reply, item flowfabric.WorkItem) string {
+	under := func(claimed reply, item api.WorkItem) string {
 		item.ID = flowfabric.ID(plain)
-		item.Lease = flowfabric.Lease{
+		item.Lease = api.Lease{
 			ID: claimed.text(t, "lease.lease_id"), Epoch: int64(claimed.number(t, "lease.lease_epoch")), AttemptID: claimed.text(t, "lease.attempt_id"),
 		}
 		answers, err := w.Work().Do(t.Context(), item)
@@ -138,8 +139,8 @@ func (w *world) actOnWaits(t *testing.T, id string, do func(op *wire.Operation, 
 		}
 		return answers[0].Waitpoints[0].ID
 	}
-	wait := flowfabric.WorkItem{Op: flowfabric.OpSuspend, Suspension: &flowfabric.Suspension{
-		Waitpoints: []flowfabric.Binding{flowfabric.Fresh("q")}, Until: flowfabric.OnSignal("q", "approved"),
+	wait := api.WorkItem{Op: api.OpSuspend, Suspension: &flowfabric.Suspension{
+		Waitpoints: []flowfabric.Binding{flowfabric.NewWaitpoint("q")}, Until: flowfabric.OnSignal("q", "approved"),
 	}}
 	waitpoint := under(do(wire.ClaimExecution.Operation, id, `{}`), wait)
 	do(wire.ReissueToken.Operation, waitpoint, `{}`)
@@ -151,7 +152,7 @@ func (w *world) actOnWaits(t *testing.T, id string, do func(op *wire.Operation, 
 	do(&read, id, "")
 	do(wire.ApproveExecution.Operation, id, `{"name":"approved"}`)
 	again := do(wire.ClaimExecution.Operation, id, `{}`)
-	pending := under(again, flowfabric.WorkItem{Op: flowfabric.OpWaitpoint, Waitpoint: &flowfabric.NewWaitpoint{Key: "p"}})
+	pending := under(again, api.WorkItem{Op: api.OpWaitpoint, Waitpoint: &api.NewWaitpoint{Key: "p"}})
 	do(wire.CloseWaitpoint.Operation, pending, "")
 	under(again, wait)
 	do(wire.ResumeExecution.Operation, id, `{}`)
@@ -169,7 +170,7 @@ func (w *world) actOnBudgets(t *testing.T, do func(op *wire.Operation, what, bod
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Budgets().Charge(t.Context(), id, flowfabric.Charge{Usage: flowfabric.Usage{Amounts: map[string]int64{"tokens": 1}}, ExecutionID: spender.ID}); err != nil {
+	if _, err := w.Budgets().Charge(t.Context(), id, api.Charge{Usage: flowfabric.Usage{Amounts: map[string]int64{"tokens": 1}}, ExecutionID: spender.ID}); err != nil {
 		t.Fatal(err)
 	}
 	do(wire.ReleaseBudget.Operation, id, `{"execution_id":"`+string(spender.ID)+`"}`)
@@ -186,7 +187,7 @@ func (w *world) actOnWhatIsShared(t *testing.T, do func(op *wire.Operation, what
 	do(wire.DrainLane.Operation, "mail", "")
 	do(wire.DisableLane.Operation, "mail", "")
 	do(wire.ResumeLane.Operation, "mail", "")
-	if _, err := w.Work().Register(t.Context(), flowfabric.Registration{WorkerID: "w", InstanceID: "w-1"}); err != nil {
+	if _, err := w.Work().Register(t.Context(), api.Registration{WorkerID: "w", InstanceID: "w-1"}); err != nil {
 		t.Fatal(err)
 	}
 	do(wire.DrainWorker.Operation, "w-1", "")

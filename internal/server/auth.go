@@ -8,14 +8,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/flowfabric/flowfabric"
-	"github.com/flowfabric/flowfabric/internal/principal"
+	"github.com/flowfabric/flowfabric/api"
+	"github.com/flowfabric/flowfabric/internal/service"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
 // caller is who makes a request, and what it may do.
 type caller struct {
-	principal.Principal
+	service.Caller
 	roles      wire.Role
 	key        *Key // what its API key or its login allows; nil when it has neither
 	everywhere bool // it may act in all namespaces
@@ -68,9 +68,9 @@ func (s *Server) verify(ctx context.Context, x *exchange) (caller, error) {
 		return err
 	})
 	switch {
-	case err == nil || !errors.Is(err, flowfabric.ErrUnauthenticated):
+	case err == nil || !errors.Is(err, api.ErrUnauthenticated):
 		return who, err
-	case flowfabric.CodeOf(err) == "missing_credentials": // nothing was tried
+	case api.CodeOf(err) == "missing_credentials": // nothing was tried
 	case blocked:
 		s.metrics.rejected("rate")
 		return caller{}, tooMany
@@ -78,7 +78,7 @@ func (s *Server) verify(ctx context.Context, x *exchange) (caller, error) {
 		s.failures.add(x.address)
 	}
 	s.metrics.rejected("auth")
-	s.metrics.authFailed(flowfabric.CodeOf(err))
+	s.metrics.authFailed(api.CodeOf(err))
 	return caller{}, err
 }
 
@@ -91,11 +91,11 @@ func (s *Server) lookUp(ctx context.Context, r *http.Request) (caller, error) {
 	if !given {
 		return caller{}, noKey()
 	}
-	key, err := s.auth.Authenticate(ctx, secret)
+	key, err := s.on.Authenticate(ctx, secret)
 	if err != nil {
 		return caller{}, err
 	}
-	return callerOf(&key), nil
+	return callerOf(keyOf(key)), nil
 }
 
 func noKey() error {
@@ -105,7 +105,7 @@ func noKey() error {
 // callerOf is a caller who may do what the key says.
 func callerOf(key *Key) caller {
 	who := caller{
-		Principal: principal.Principal{Name: key.Name, KeyID: key.ID}, key: key,
+		Caller: service.Caller{Name: key.Name, KeyID: key.ID}, key: key,
 		everywhere: slices.Contains(key.Namespaces, allNamespaces),
 	}
 	for _, name := range key.Roles {
@@ -125,8 +125,8 @@ func callerOf(key *Key) caller {
 // openCaller is every caller in open mode.
 func openCaller() caller {
 	return caller{
-		Principal: principal.Principal{Name: devPrincipal, Namespace: defaultNamespace, Namespaces: []string{defaultNamespace}, Operator: true},
-		roles:     wire.Read | wire.Submit | wire.Work | wire.Operate | wire.Admin, everywhere: true, open: true,
+		Caller: service.Caller{Name: devPrincipal, Namespace: defaultNamespace, Namespaces: []string{defaultNamespace}, Operator: true},
+		roles:  wire.Read | wire.Submit | wire.Work | wire.Operate | wire.Admin, everywhere: true, open: true,
 	}
 }
 

@@ -7,31 +7,32 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/server"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
 func TestU119_a_request_needs_a_valid_key(t *testing.T) {
 	t.Parallel()
-	w := keyedWorld(t, server.Config{})
-	reader := w.key(t, "default", "read")
-	missing := w.get(t, "/v1/lanes").refuses(t, 401, "missing_credentials")
-	if missing.header.Get("WWW-Authenticate") == "" {
-		t.Errorf("%v", missing.header)
-	}
-	for _, wrong := range []string{"x", "ffk_aaaaaaaaaaaa_" + strings.Repeat("x", 43), reader[:len(reader)-4] + "AAAA"} {
-		w.send(t, request{method: "GET", path: "/v1/lanes", key: wrong}).refuses(t, 401, "invalid_credentials")
-	}
-	w.send(t, request{method: "GET", path: "/v1/lanes", key: reader}).wants(t, 200)
-	who := w.send(t, request{method: "GET", path: "/v1/whoami", key: reader}).wants(t, 200)
-	if who.text(t, "principal") != "read@default" || who.text(t, "roles.0") != "read" || who.text(t, "namespaces.0") != "default" || who.field(t, "open") != false {
-		t.Errorf("%s", who.body)
-	}
-	for _, open := range []string{"/healthz", "/readyz", "/openapi.json", "/docs", "/problems/internal"} {
-		w.get(t, open).wants(t, 200)
-	}
-	w.get(t, "/metrics").refuses(t, 401, "missing_credentials")
+	keyedOnEveryStore(t, func(t *testing.T, w *world) {
+		reader := w.key(t, "default", "read")
+		missing := w.get(t, "/v1/lanes").refuses(t, 401, "missing_credentials")
+		if missing.header.Get("WWW-Authenticate") == "" {
+			t.Errorf("%v", missing.header)
+		}
+		for _, wrong := range []string{"x", "ffk_aaaaaaaaaaaa_" + strings.Repeat("x", 43), reader[:len(reader)-4] + "AAAA"} {
+			w.send(t, request{method: "GET", path: "/v1/lanes", key: wrong}).refuses(t, 401, "invalid_credentials")
+		}
+		w.send(t, request{method: "GET", path: "/v1/lanes", key: reader}).wants(t, 200)
+		who := w.send(t, request{method: "GET", path: "/v1/whoami", key: reader}).wants(t, 200)
+		if who.text(t, "principal") != "read@default" || who.text(t, "roles.0") != "read" || who.text(t, "namespaces.0") != "default" || who.field(t, "open") != false {
+			t.Errorf("%s", who.body)
+		}
+		for _, open := range []string{"/healthz", "/readyz", "/openapi.json", "/docs", "/problems/internal"} {
+			w.get(t, open).wants(t, 200)
+		}
+		w.get(t, "/metrics").refuses(t, 401, "missing_credentials")
+	})
 }
 
 func TestU24_the_route_is_looked_for_before_the_credential_and_the_credential_before_the_body(t *testing.T) {
@@ -70,7 +71,7 @@ func TestU120_a_revoked_key_stops_working_at_once(t *testing.T) {
 func TestU120_a_waiting_call_of_a_key_ends_when_the_key_does(t *testing.T) {
 	t.Parallel()
 	w := keyedWorld(t, server.Config{})
-	made, err := w.Admin().APIKeys().Create(t.Context(), flowfabric.APIKeySettings{Name: "r", Roles: []string{"read"}, Namespaces: []string{"default"}})
+	made, err := w.Admin().APIKeys().Create(t.Context(), api.APIKeySettings{Name: "r", Roles: []string{"read"}, Namespaces: []string{"default"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +113,7 @@ func TestU120_a_waiting_call_of_a_key_ends_when_the_key_allows_something_else(t 
 			if change == "" {
 				continue
 			}
-			made, err := w.Admin().APIKeys().Create(t.Context(), flowfabric.APIKeySettings{
+			made, err := w.Admin().APIKeys().Create(t.Context(), api.APIKeySettings{
 				Name: name, Roles: []string{"read", "work"}, Namespaces: []string{"default"}, Lanes: []string{"fast", "slow"},
 			})
 			if err != nil {
@@ -136,24 +137,25 @@ func TestU120_a_waiting_call_of_a_key_ends_when_the_key_allows_something_else(t 
 
 func TestU129_twenty_wrong_keys_from_one_address_are_enough(t *testing.T) {
 	t.Parallel()
-	w := keyedWorld(t, server.Config{TrustedProxies: []string{"127.0.0.0/8", "::1/128"}})
-	reader := w.key(t, "default", "read")
-	from := func(address, key string) reply {
-		return w.send(t, request{method: "GET", path: "/v1/lanes", key: key, header: map[string]string{"X-Forwarded-For": "10.9.9.9, " + address}})
-	}
-	for range 20 {
-		from("192.0.2.1", "wrong").refuses(t, 401, "invalid_credentials")
-	}
-	blocked := from("192.0.2.1", "wrong").refuses(t, 429, "rate_limited")
-	if blocked.header.Get("Retry-After") != "60" || blocked.number(t, "retry_after_ms") != 60000 {
-		t.Errorf("%v %s", blocked.header, blocked.body)
-	}
-	from("192.0.2.2", reader).wants(t, 200)
-	w.send(t, request{method: "GET", path: "/v1/lanes", key: reader}).wants(t, 200)
-	metrics := w.send(t, request{method: "GET", path: "/metrics", key: w.key(t, "*", "read")}).wants(t, 200)
-	if !strings.Contains(string(metrics.body), `ff_auth_failures_total{reason="invalid_credentials"} 20`) {
-		t.Errorf("%s", metrics.body)
-	}
+	onStores(t, server.Config{TrustedProxies: []string{"127.0.0.0/8", "::1/128"}}, func(t *testing.T, w *world) {
+		reader := w.key(t, "default", "read")
+		from := func(address, key string) reply {
+			return w.send(t, request{method: "GET", path: "/v1/lanes", key: key, header: map[string]string{"X-Forwarded-For": "10.9.9.9, " + address}})
+		}
+		for range 20 {
+			from("192.0.2.1", "wrong").refuses(t, 401, "invalid_credentials")
+		}
+		blocked := from("192.0.2.1", "wrong").refuses(t, 429, "rate_limited")
+		if blocked.header.Get("Retry-After") != "60" || blocked.number(t, "retry_after_ms") != 60000 {
+			t.Errorf("%v %s", blocked.header, blocked.body)
+		}
+		from("192.0.2.2", reader).wants(t, 200)
+		w.send(t, request{method: "GET", path: "/v1/lanes", key: reader}).wants(t, 200)
+		metrics := w.send(t, request{method: "GET", path: "/metrics", key: w.key(t, "*", "read")}).wants(t, 200)
+		if !strings.Contains(string(metrics.body), `ff_auth_failures_total{reason="invalid_credentials"} 20`) {
+			t.Errorf("%s", metrics.body)
+		}
+	})
 }
 
 func TestU129_addresses_come_from_headers_only_behind_trusted_proxies(t *testing.T) {
@@ -196,7 +198,7 @@ func TestU129_a_key_has_its_limits(t *testing.T) {
 	t.Parallel()
 	w := keyedWorld(t, server.Config{})
 	limited := func(perSecond, inFlight int) string {
-		made, err := w.Admin().APIKeys().Create(t.Context(), flowfabric.APIKeySettings{
+		made, err := w.Admin().APIKeys().Create(t.Context(), api.APIKeySettings{
 			Name: "limited", Roles: []string{"read"}, Namespaces: []string{"default"}, MaxRequestsPerSecond: perSecond, MaxInFlight: inFlight,
 		})
 		if err != nil {

@@ -27,8 +27,8 @@ func (s *Server) serveBudgets() {
 }
 
 // createBudget makes a budget (U95).
-func (s *Server) createBudget(ctx context.Context, r *wire.CreateBudgetRequest) (answer, error) {
-	made, err := ask(ctx, s, wire.CreateBudget, r)
+func (s *Server) createBudget(ctx context.Context, x *exchange, r *wire.CreateBudgetRequest) (answer, error) {
+	made, err := ask(ctx, s, x.by, wire.CreateBudget, r)
 	if err != nil {
 		return answer{}, err
 	}

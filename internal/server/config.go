@@ -2,7 +2,6 @@ package server
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,7 +11,7 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 // Config sets up a Server. The zero value asks for API keys and serves with the limits of the specification.
@@ -31,8 +30,6 @@ type Config struct {
 	// Login replaces API keys: it returns what the sender of a request may do, or nil if there is no login. It is called again
 	// while a call waits. Any error other than an Error counts as an invalid login.
 	Login func(r *http.Request) (*Key, error)
-	// Authenticator checks API keys; nil: those of the client.
-	Authenticator Authenticator
 	// PublicURL is where users find the server, absolute and without a query; "" when it is not known.
 	PublicURL string
 
@@ -53,14 +50,14 @@ type Config struct {
 	CORSOrigins    []string // origins whose pages may call, exactly as browsers send them; none if empty
 	MetricsOpen    bool     // /metrics needs no credentials
 
-	Logger   *slog.Logger      // nil: slog.Default()
-	Tracer   flowfabric.Tracer // nil: requests have no spans
-	Version  string            // of the program; "dev" if empty
-	Commit   string            // that it was built from
-	Settings []Setting         // for /v1/admin/settings; nil: those of the client
+	Logger   *slog.Logger // nil: slog.Default()
+	Tracer   api.Tracer   // nil: requests have no spans
+	Version  string       // of the program; "dev" if empty
+	Commit   string       // that it was built from
+	Settings []Setting    // for /v1/admin/settings; nil: those of the engine
 
 	// Checks returns checks of the process for the doctor (U113); may be nil.
-	Checks func() []flowfabric.Check
+	Checks func() []api.Check
 }
 
 // Setting is an effective setting in /v1/admin/settings. The value of a secret is "set".
@@ -68,12 +65,6 @@ type Setting struct {
 	Name   string
 	Value  any
 	Source string // default, file, environment or flag
-}
-
-// Authenticator looks API keys up.
-type Authenticator interface {
-	// Authenticate finds the key that a caller sent. Codes: invalid_credentials, api_key_expired, api_key_revoked.
-	Authenticate(ctx context.Context, secret string) (Key, error)
 }
 
 // Key is what an API key allows.

@@ -5,8 +5,10 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/flowfabric/flowfabric/internal/server"
 )
@@ -52,6 +54,43 @@ func TestU20_one_address_has_a_bound_of_connections(t *testing.T) {
 		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		return err == nil && response.StatusCode == http.StatusOK && response.Body.Close() == nil
 	})
+}
+
+func TestU20_U196_connections_for_metrics_count_and_end_as_all_others(t *testing.T) {
+	t.Parallel()
+	inner := keyedWorld(t, server.Config{MaxConnectionsPerAddress: 3})
+	for _, open := range []bool{true, false} {
+		served := inner.server.MetricsServer(open)
+		served.ReadHeaderTimeout, served.IdleTimeout = 50*time.Millisecond, 50*time.Millisecond
+		listener := httptest.NewUnstartedServer(nil)
+		listener.Config, listener.Listener = served, inner.server.Listener(listener.Listener)
+		listener.Start()
+		t.Cleanup(listener.Close)
+		w := &world{Client: inner.Client, server: inner.server, url: listener.URL, http: inner.http, log: inner.log}
+		var held []net.Conn
+		for range 3 {
+			held = append(held, inner.dial(t))
+			hello(t, held[len(held)-1])
+		}
+		if answer, _ := io.ReadAll(w.dial(t)); !strings.HasPrefix(string(answer), "HTTP/1.1 503 ") {
+			t.Errorf("%q", answer)
+		}
+		for _, conn := range held {
+			_ = conn.Close()
+		}
+		eventually(t, "the places are free", func() bool {
+			conn := w.dial(t)
+			defer conn.Close()
+			go func() { _, _ = io.WriteString(conn, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n") }()
+			response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			return err == nil && response.StatusCode != http.StatusServiceUnavailable && response.Body.Close() == nil
+		})
+		silent := w.dial(t)
+		if _, err := io.WriteString(silent, "GET /metrics HTTP/1.1\r\nHost: localhost\r\nX-Lo"); err != nil {
+			t.Fatal(err)
+		}
+		ends(t, silent)
+	}
 }
 
 func TestU20_trusted_proxies_have_any_number_of_connections(t *testing.T) {

@@ -42,10 +42,25 @@ func (c *closings) of(address string) chan struct{} {
 	return c.known[address]
 }
 
+// noted notes the state of a connection. A client may have the address that another one had before.
 func (c *closings) noted(conn net.Conn, state http.ConnState) {
-	if state == http.StateClosed {
-		close(c.of(conn.RemoteAddr().String()))
+	address := conn.RemoteAddr().String()
+	switch closed := c.of(address); state {
+	case http.StateClosed:
+		close(closed)
+	case http.StateNew:
+		select {
+		case <-closed:
+			c.forget(address)
+		default:
+		}
 	}
+}
+
+func (c *closings) forget(address string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.known, address)
 }
 
 // await waits until the server has closed the connection of a client.

@@ -7,9 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
-	"github.com/flowfabric/flowfabric/internal/principal"
+	"github.com/flowfabric/flowfabric/internal/service"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -19,12 +18,12 @@ func (s *Server) serveEvents() {
 }
 
 // listEvents reads or follows the log (U106).
-func (s *Server) listEvents(ctx context.Context, r *wire.EventsRequest) (answer, error) {
-	if x := exchangeOf(ctx); x.under == wire.OwnFeed {
-		x.caller.Feed = &principal.Feed{Lanes: x.caller.key.Lanes}
-		ctx = x.acting(ctx)
+func (s *Server) listEvents(ctx context.Context, x *exchange, r *wire.EventsRequest) (answer, error) {
+	if x.under == wire.OwnFeed {
+		x.caller.Feed = &service.Feed{Lanes: x.caller.key.Lanes}
+		x.by = x.acting()
 	}
-	return s.readEvents(ctx, r)
+	return s.readEvents(ctx, x, r)
 }
 
 // ownEvents reports whether the events that are asked for are those of an execution or a flow that the key itself submitted.
@@ -32,9 +31,9 @@ func (s *Server) ownEvents(ctx context.Context, x *exchange, r any) (bool, error
 	asked, ok := r.(*wire.EventsRequest)
 	switch {
 	case ok && asked.ExecutionID != "":
-		return s.ownExecution(ctx, x, flowfabric.ID(asked.ExecutionID))
+		return s.ownExecution(ctx, x, api.ID(asked.ExecutionID))
 	case ok && asked.FlowID != "":
-		return s.ownFlow(ctx, x, flowfabric.ID(asked.FlowID))
+		return s.ownFlow(ctx, x, api.ID(asked.FlowID))
 	default:
 		return false, nil
 	}
@@ -50,46 +49,46 @@ func (s *Server) ownFeed(ctx context.Context, x *exchange, r any) (bool, error) 
 }
 
 // listExecutionEvents reads or follows the events of one execution (U43).
-func (s *Server) listExecutionEvents(ctx context.Context, r *wire.ExecutionEventsRequest) (answer, error) {
-	if _, err := s.outline(ctx, flowfabric.ID(r.ID)); err != nil {
+func (s *Server) listExecutionEvents(ctx context.Context, x *exchange, r *wire.ExecutionEventsRequest) (answer, error) {
+	if _, err := s.outline(ctx, x.by, api.ID(r.ID)); err != nil {
 		return answer{}, err
 	}
-	return s.readEvents(ctx, &wire.EventsRequest{WaitFields: r.WaitFields, PositionFields: r.PositionFields, ExecutionID: r.ID})
+	return s.readEvents(ctx, x, &wire.EventsRequest{WaitFields: r.WaitFields, PositionFields: r.PositionFields, ExecutionID: r.ID})
 }
 
 // readEvents answers with a page, waits for one, or pushes events as they come.
-func (s *Server) readEvents(ctx context.Context, r *wire.EventsRequest) (answer, error) {
-	if wantsPush(exchangeOf(ctx)) {
-		return s.push(ctx, *r)
+func (s *Server) readEvents(ctx context.Context, x *exchange, r *wire.EventsRequest) (answer, error) {
+	if wantsPush(x) {
+		return s.push(ctx, x, *r)
 	}
 	wait, err := waitOf(r.WaitFields, eventWait)
 	if err != nil {
 		return answer{}, err
 	}
 	if r.Limit != nil && *r.Limit == 0 {
-		page, err := ask(ctx, s, wire.ListEvents, r)
+		page, err := ask(ctx, s, x.by, wire.ListEvents, r)
 		return shows(page), err
 	}
-	page, err := s.eventsNow(ctx, *r, wait.atMost)
+	page, err := s.eventsNow(ctx, x, *r, wait.atMost)
 	return wait.told(shows(page)), err
 }
 
 // eventsNow is a page of events, or an empty one when the wait is over.
-func (s *Server) eventsNow(ctx context.Context, r wire.EventsRequest, wait time.Duration) (*api.EventPage, error) {
+func (s *Server) eventsNow(ctx context.Context, x *exchange, r wire.EventsRequest, wait time.Duration) (*api.EventPage, error) {
 	r.WaitFields = wire.WaitFields{}
-	page, err := ask(ctx, s, wire.ListEvents, &r)
+	page, err := ask(ctx, s, x.by, wire.ListEvents, &r)
 	if err != nil || len(page.Events) > 0 || !page.AtEnd || wait <= 0 {
 		return page, err
 	}
 	r = readOn(r, page.Next, wait)
-	ended, err := s.until(ctx, s.readers, wait, func(waiting context.Context) error {
-		next, err := ask(waiting, s, wire.ListEvents, &r)
+	ended, err := s.until(ctx, x, s.readers, wait, func(waiting context.Context) error {
+		next, err := ask(waiting, s, x.by, wire.ListEvents, &r)
 		if err == nil {
 			page = next
 		}
 		return err
 	})
-	if ended || flowfabric.CodeOf(err) == "shutting_down" {
+	if ended || api.CodeOf(err) == "shutting_down" {
 		return page, nil
 	}
 	return page, err
@@ -119,5 +118,5 @@ func wantsPush(x *exchange) bool {
 
 // interrupted reports whether a read ended because its context did.
 func interrupted(ctx context.Context, err error) bool {
-	return ctx.Err() != nil || errors.Is(err, context.Canceled) || flowfabric.CodeOf(err) == "shutting_down"
+	return ctx.Err() != nil || errors.Is(err, context.Canceled) || api.CodeOf(err) == "shutting_down"
 }

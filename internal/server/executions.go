@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -26,7 +25,7 @@ func (s *Server) serveExecutions() {
 }
 
 // getExecution returns an execution, or waits for its end (U37).
-func (s *Server) getExecution(ctx context.Context, r *wire.GetExecutionRequest) (answer, error) {
+func (s *Server) getExecution(ctx context.Context, x *exchange, r *wire.GetExecutionRequest) (answer, error) {
 	if r.View == wire.ViewIDs {
 		return answer{}, refuse("invalid_argument", "this view is for lists").at("query.view").hint("use summary or full")
 	}
@@ -34,7 +33,7 @@ func (s *Server) getExecution(ctx context.Context, r *wire.GetExecutionRequest) 
 	if err != nil {
 		return answer{}, err
 	}
-	execution, err := s.executionNow(ctx, flowfabric.ID(r.ID), wait.atMost)
+	execution, err := s.executionNow(ctx, x, api.ID(r.ID), wait.atMost)
 	if err != nil {
 		return answer{}, err
 	}
@@ -42,23 +41,30 @@ func (s *Server) getExecution(ctx context.Context, r *wire.GetExecutionRequest) 
 }
 
 // executionNow is the execution when it has ended, or as it is when the wait is over.
-func (s *Server) executionNow(ctx context.Context, id flowfabric.ID, wait time.Duration) (*flowfabric.Execution, error) {
-	execution, err := s.client.Get(ctx, id)
+func (s *Server) executionNow(ctx context.Context, x *exchange, id api.ID, wait time.Duration) (*api.Execution, error) {
+	execution, err := s.execution(ctx, x, id, 0)
 	if err != nil || wait <= 0 || execution.Status.Terminal() {
 		return execution, err
 	}
-	ended, err := s.until(ctx, s.readers, wait, func(ctx context.Context) (err error) {
-		execution, err = s.client.Wait(ctx, id)
+	ended, err := s.until(ctx, x, s.readers, wait, func(ctx context.Context) (err error) {
+		execution, err = awaited(ctx, func() (*api.Execution, error) { return s.execution(ctx, x, id, longPoll) },
+			func(x *api.Execution) bool { return x.Status.Terminal() })
 		return err
 	})
 	if ended {
-		return s.client.Get(ctx, id)
+		return s.execution(ctx, x, id, 0)
 	}
 	return execution, err
 }
 
+// execution returns an execution; if wait is not 0, once it has ended or the wait is over.
+func (s *Server) execution(ctx context.Context, x *exchange, id api.ID, wait time.Duration) (*api.Execution, error) {
+	request := &wire.GetExecutionRequest{ByID: wire.ByID{ID: string(id)}, WaitFields: wire.WaitUpTo(wait), View: wire.ViewFull}
+	return ask(ctx, s, x.by, wire.GetExecution, request)
+}
+
 // shown returns the part of an execution that a view has (U26).
-func shown(x *flowfabric.Execution, view wire.View, encoding wire.Encoding) any {
+func shown(x *api.Execution, view wire.View, encoding wire.Encoding) any {
 	part := *x
 	switch view {
 	case wire.ViewIDs:
@@ -81,7 +87,7 @@ func shown(x *flowfabric.Execution, view wire.View, encoding wire.Encoding) any 
 }
 
 // summaryOf is an execution without payloads, failure detail and what only the full view has.
-func summaryOf(x *flowfabric.Execution) *flowfabric.Execution {
+func summaryOf(x *api.Execution) *api.Execution {
 	part := *x
 	part.Input, part.Result = leftOut(x.Input), leftOut(x.Result)
 	part.Failure = withoutDetail(x.Failure)
@@ -94,9 +100,9 @@ func summaryOf(x *flowfabric.Execution) *flowfabric.Execution {
 }
 
 // withoutFull leaves out what only the full view has.
-func withoutFull(x *flowfabric.Execution) *flowfabric.Execution {
+func withoutFull(x *api.Execution) *api.Execution {
 	part := *x
-	part.StateVector, part.Suspension, part.Join, part.Inputs = flowfabric.StateVector{}, nil, nil, nil
+	part.StateVector, part.Suspension, part.Join, part.Inputs = api.StateVector{}, nil, nil, nil
 	part.Policy, part.Budgets, part.Traceparent = nil, nil, ""
 	part.Next, part.BlockedOn, part.DelayReason, part.Grant, part.LastLease, part.LeaseEpoch, part.Slots = "", "", "", nil, nil, 0, nil
 	part.RunStartedAt, part.AttemptDeadlineAt, part.AttemptRemaining, part.WakeAt = time.Time{}, time.Time{}, 0, time.Time{}
@@ -104,7 +110,7 @@ func withoutFull(x *flowfabric.Execution) *flowfabric.Execution {
 }
 
 // leftOut returns a payload with only its type and size (U10).
-func leftOut(p flowfabric.Payload) flowfabric.Payload {
+func leftOut(p api.Payload) api.Payload {
 	if p.Size() == 0 {
 		return p // there is nothing to leave out
 	}
@@ -112,12 +118,12 @@ func leftOut(p flowfabric.Payload) flowfabric.Payload {
 }
 
 // attemptAsBytes encodes the payloads of an attempt as base64 (U9).
-func attemptAsBytes(a flowfabric.Attempt) flowfabric.Attempt {
+func attemptAsBytes(a api.Attempt) api.Attempt {
 	a.Failure = failureAsBytes(a.Failure)
 	return a
 }
 
-func failureAsBytes(f *flowfabric.Failure) *flowfabric.Failure {
+func failureAsBytes(f *api.Failure) *api.Failure {
 	if f == nil {
 		return nil
 	}
@@ -126,25 +132,25 @@ func failureAsBytes(f *flowfabric.Failure) *flowfabric.Failure {
 	return &exact
 }
 
-func withoutDetail(f *flowfabric.Failure) *flowfabric.Failure {
+func withoutDetail(f *api.Failure) *api.Failure {
 	if f == nil {
 		return nil
 	}
 	brief := *f
-	brief.Detail = flowfabric.Payload{}
+	brief.Detail = api.Payload{}
 	return &brief
 }
 
 // getResult delivers the result bit for bit, or waits for it (U40).
-func (s *Server) getResult(ctx context.Context, r *wire.GetResultRequest) (answer, error) {
+func (s *Server) getResult(ctx context.Context, x *exchange, r *wire.GetResultRequest) (answer, error) {
 	wait, err := waitOf(r.WaitFields, s.cfg.MaxWait)
 	if err != nil {
 		return answer{}, err
 	}
-	result, err := ask(ctx, s, wire.GetExecutionResult, r)
-	if flowfabric.CodeOf(err) == "execution_not_terminal" && wait.atMost > 0 {
-		if _, err = s.executionNow(ctx, flowfabric.ID(r.ID), wait.atMost); err == nil {
-			result, err = ask(ctx, s, wire.GetExecutionResult, r)
+	result, err := ask(ctx, s, x.by, wire.GetExecutionResult, r)
+	if api.CodeOf(err) == "execution_not_terminal" && wait.atMost > 0 {
+		if _, err = s.executionNow(ctx, x, api.ID(r.ID), wait.atMost); err == nil {
+			result, err = ask(ctx, s, x.by, wire.GetExecutionResult, r)
 		}
 	}
 	if err != nil {
@@ -155,8 +161,8 @@ func (s *Server) getResult(ctx context.Context, r *wire.GetResultRequest) (answe
 
 // deliver serves an operation that answers with bytes as the service does it. This much is compiled for each call.
 func deliver[Req any](s *Server, call wire.Call[Req, wire.Raw]) {
-	handle(s, call, func(ctx context.Context, r *Req) (answer, error) {
-		raw, err := ask(ctx, s, call, r)
+	handle(s, call, func(ctx context.Context, x *exchange, r *Req) (answer, error) {
+		raw, err := ask(ctx, s, x.by, call, r)
 		if err != nil {
 			return answer{}, err
 		}
@@ -176,8 +182,8 @@ func delivers(raw *wire.Raw) answer {
 }
 
 // listAttempts lists the attempts by index (U41).
-func (s *Server) listAttempts(ctx context.Context, r *wire.ListAttemptsRequest) (answer, error) {
-	all, err := ask(ctx, s, wire.ListAttempts, r)
+func (s *Server) listAttempts(ctx context.Context, x *exchange, r *wire.ListAttemptsRequest) (answer, error) {
+	all, err := ask(ctx, s, x.by, wire.ListAttempts, r)
 	if err != nil {
 		return answer{}, err
 	}
@@ -186,7 +192,7 @@ func (s *Server) listAttempts(ctx context.Context, r *wire.ListAttemptsRequest) 
 			all.Items[i] = attemptAsBytes(all.Items[i])
 		}
 	}
-	page, err := cutPage(all.Items, r.PageFields, "attempts "+r.ID, func(a flowfabric.Attempt) int {
+	page, err := cutPage(all.Items, r.PageFields, "attempts "+r.ID, func(a api.Attempt) int {
 		if a.Failure == nil {
 			return 0
 		}
@@ -196,8 +202,8 @@ func (s *Server) listAttempts(ctx context.Context, r *wire.ListAttemptsRequest) 
 }
 
 // getAttempt returns one attempt (U41).
-func (s *Server) getAttempt(ctx context.Context, r *wire.GetAttemptRequest) (answer, error) {
-	attempt, err := ask(ctx, s, wire.GetAttempt, r)
+func (s *Server) getAttempt(ctx context.Context, x *exchange, r *wire.GetAttemptRequest) (answer, error) {
+	attempt, err := ask(ctx, s, x.by, wire.GetAttempt, r)
 	if err != nil {
 		return answer{}, err
 	}
@@ -208,8 +214,8 @@ func (s *Server) getAttempt(ctx context.Context, r *wire.GetAttemptRequest) (ans
 }
 
 // listSteps lists what a run remembers (U42).
-func (s *Server) listSteps(ctx context.Context, r *wire.ListStepsRequest) (answer, error) {
-	all, err := ask(ctx, s, wire.ListSteps, r)
+func (s *Server) listSteps(ctx context.Context, x *exchange, r *wire.ListStepsRequest) (answer, error) {
+	all, err := ask(ctx, s, x.by, wire.ListSteps, r)
 	if err != nil {
 		return answer{}, err
 	}
@@ -217,7 +223,7 @@ func (s *Server) listSteps(ctx context.Context, r *wire.ListStepsRequest) (answe
 	if r.Run != nil {
 		bound += " " + strconv.Itoa(*r.Run)
 	}
-	page, err := cutPage(all.Items, r.PageFields, bound, func(step flowfabric.StepRecord) int {
+	page, err := cutPage(all.Items, r.PageFields, bound, func(step api.StepRecord) int {
 		if omits(r, step) {
 			return 0
 		}
@@ -242,12 +248,12 @@ const inlineResult = 64 << 10
 
 // omits reports whether a list of steps leaves out their results. A worker that continues after another asks for all of them
 // (U140).
-func omits(r *wire.ListStepsRequest, step flowfabric.StepRecord) bool {
+func omits(r *wire.ListStepsRequest, step api.StepRecord) bool {
 	return !r.Inline && len(step.Result.Data) > inlineResult
 }
 
 // listExecutions lists what matches (U34).
-func (s *Server) listExecutions(ctx context.Context, r *wire.ListExecutionsRequest) (answer, error) {
+func (s *Server) listExecutions(ctx context.Context, x *exchange, r *wire.ListExecutionsRequest) (answer, error) {
 	view := r.View
 	switch view {
 	case "":
@@ -255,7 +261,7 @@ func (s *Server) listExecutions(ctx context.Context, r *wire.ListExecutionsReque
 	case wire.ViewFull:
 		return answer{}, refuse("invalid_argument", "this view is for one execution").at("query.view").hint("use ids or summary")
 	}
-	page, err := ask(ctx, s, wire.ListExecutions, r)
+	page, err := ask(ctx, s, x.by, wire.ListExecutions, r)
 	if err != nil {
 		return answer{}, err
 	}
@@ -263,35 +269,34 @@ func (s *Server) listExecutions(ctx context.Context, r *wire.ListExecutionsReque
 	for i, x := range page.Items {
 		items[i] = shown(x, view, "")
 	}
-	return shows(flowfabric.Page[any]{Items: items, NextCursor: page.NextCursor, AsOf: page.AsOf}), nil
+	return shows(api.Page[any]{Items: items, NextCursor: page.NextCursor, AsOf: page.AsOf}), nil
 }
 
-func filterOf(f wire.Filter) flowfabric.Filter {
-	filter := flowfabric.Filter{
-		Status: texts[flowfabric.Status](f.Status), PublicState: f.PublicState, Reason: f.Reason, Next: f.Next, Kind: f.Kind, Lane: f.Lane,
-		InstanceID: f.WorkerInstanceID, FlowID: texts[flowfabric.ID](f.FlowID), ParentID: texts[flowfabric.ID](f.ParentID),
-		Creator: f.Creator, IdempotencyKey: f.IdempotencyKey,
-		CreatedFrom: f.CreatedFrom.Time, CreatedTo: f.CreatedTo.Time, CompletedFrom: f.CompletedFrom.Time, CompletedTo: f.CompletedTo.Time,
-		UpdatedFrom: f.UpdatedFrom.Time, UpdatedTo: f.UpdatedTo.Time, PriorityMin: f.PriorityMin, PriorityMax: f.PriorityMax, Query: f.Query,
+// explain says why an execution is not running, or waits until that changes (U44).
+func (s *Server) explain(ctx context.Context, x *exchange, r *wire.ExplainRequest) (answer, error) {
+	wait, err := waitOf(r.WaitFields, s.cfg.MaxWait)
+	if err != nil {
+		return answer{}, err
 	}
-	for key, value := range f.Tags {
-		if value == nil {
-			filter.HasTags = append(filter.HasTags, key)
-			continue
+	now := &wire.ExplainRequest{ByID: r.ByID}
+	if wait.atMost <= 0 {
+		shown, err := ask(ctx, s, x.by, wire.ExplainExecution, now)
+		if err != nil {
+			return answer{}, err
 		}
-		if filter.Tags == nil {
-			filter.Tags = map[string]string{}
-		}
-		filter.Tags[key] = *value
+		return wait.told(shows(shown)), nil
 	}
-	return filter
-}
-
-// texts gives texts their type.
-func texts[T ~string](plain []string) []T {
-	var typed []T
-	for _, text := range plain {
-		typed = append(typed, T(text))
+	var shown *api.Explanation
+	ended, err := s.until(ctx, x, s.readers, wait.atMost, func(ctx context.Context) (err error) {
+		atMost := wait.atMost.Milliseconds()
+		shown, err = ask(ctx, s, x.by, wire.ExplainExecution, &wire.ExplainRequest{ByID: r.ByID, WaitFields: wire.WaitFields{WaitMS: &atMost}})
+		return err
+	})
+	if ended {
+		shown, err = ask(ctx, s, x.by, wire.ExplainExecution, now)
 	}
-	return typed
+	if err != nil {
+		return answer{}, err
+	}
+	return wait.told(shows(shown)), nil
 }

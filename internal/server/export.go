@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -18,7 +17,7 @@ var exported = []string{"input", "result", "attempts", "signals", "events"}
 const exportPage = 200
 
 // exportExecutions streams the executions that match as lines, the last of which has the cursor for continuing (U36).
-func (s *Server) exportExecutions(ctx context.Context, r *wire.ExportRequest) (answer, error) {
+func (s *Server) exportExecutions(ctx context.Context, x *exchange, r *wire.ExportRequest) (answer, error) {
 	for _, part := range r.Include {
 		if !slices.Contains(exported, part) {
 			return answer{}, refuse("invalid_argument", "this part cannot be included").at("query.include").hint("use " + strings.Join(exported, ", "))
@@ -28,11 +27,17 @@ func (s *Server) exportExecutions(ctx context.Context, r *wire.ExportRequest) (a
 		return answer{}, err
 	}
 	if isEmpty(r.PageFields) { // export reads nothing, and what another limit is refused for is refused all the same
-		if _, err := s.client.Executions().Page(ctx, flowfabric.ListOptions{Filter: filterOf(r.Filter()), Limit: limitOf(r.PageFields), Cursor: r.Cursor}); err != nil {
+		if _, err := s.exportPage(ctx, x, r, 1, r.Cursor); err != nil {
 			return answer{}, err
 		}
 	}
 	return answer{stream: func(ctx context.Context, x *exchange) { s.export(ctx, x, r) }}, nil
+}
+
+// exportPage reads executions to export.
+func (s *Server) exportPage(ctx context.Context, x *exchange, r *wire.ExportRequest, limit int, cursor string) (*api.Page[*api.Execution], error) {
+	request := &wire.ListExecutionsRequest{FilterFields: r.FilterFields, PageFields: wire.PageFields{Limit: &limit, Cursor: cursor}}
+	return ask(ctx, s, x.by, wire.ListExecutions, request)
 }
 
 // export writes the lines. An error before the first line is a problem; later ones cut the answer off, so that the client does
@@ -44,14 +49,14 @@ func (s *Server) export(ctx context.Context, x *exchange, r *wire.ExportRequest)
 	}
 	var lines *lineWriter
 	for cursor := r.Cursor; ; {
-		page := flowfabric.Page[*flowfabric.Execution]{NextCursor: cursor}
+		page := &api.Page[*api.Execution]{NextCursor: cursor}
 		if left != 0 {
 			limit := exportPage
 			if left > 0 {
 				limit = min(limit, left)
 			}
 			var err error
-			page, err = s.client.Executions().Page(ctx, flowfabric.ListOptions{Filter: filterOf(r.Filter()), Limit: limit, Cursor: cursor})
+			page, err = s.exportPage(ctx, x, r, limit, cursor)
 			if err != nil && lines == nil {
 				s.writeProblem(x, err)
 				return
@@ -75,9 +80,9 @@ func (s *Server) export(ctx context.Context, x *exchange, r *wire.ExportRequest)
 	}
 }
 
-func (s *Server) exportLines(ctx context.Context, x *exchange, lines *lineWriter, all []*flowfabric.Execution, r *wire.ExportRequest) {
+func (s *Server) exportLines(ctx context.Context, x *exchange, lines *lineWriter, all []*api.Execution, r *wire.ExportRequest) {
 	for _, execution := range all {
-		line, err := s.exportLine(ctx, execution, r)
+		line, err := s.exportLine(ctx, x, execution, r)
 		if err != nil {
 			s.cutOff(x, err)
 		}
@@ -109,32 +114,36 @@ func given(text string) *string {
 
 // exportParts are what an export adds to an execution.
 type exportParts struct {
-	Attempts []flowfabric.Attempt      `json:"attempts,omitempty"`
-	Signals  []flowfabric.SignalRecord `json:"signals,omitempty"`
-	Events   []api.Event               `json:"events,omitempty"`
+	Attempts []api.Attempt      `json:"attempts,omitempty"`
+	Signals  []api.SignalRecord `json:"signals,omitempty"`
+	Events   []api.Event        `json:"events,omitempty"`
 }
 
 // exportLine returns an execution with what is to be included; nil if it was deleted meanwhile.
-func (s *Server) exportLine(ctx context.Context, x *flowfabric.Execution, r *wire.ExportRequest) ([]byte, error) {
-	part := *x
-	part.Input, part.Result = leftOut(x.Input), leftOut(x.Result)
+func (s *Server) exportLine(ctx context.Context, x *exchange, of *api.Execution, r *wire.ExportRequest) ([]byte, error) {
+	part := *of
+	part.Input, part.Result = leftOut(of.Input), leftOut(of.Result)
 	var parts exportParts
+	id := wire.ByID{ID: string(of.ID)}
 	for _, name := range r.Include {
 		var err error
 		switch name {
 		case "input":
-			part.Input, err = s.client.Executions().Input(ctx, x.ID)
+			part.Input, err = payloadOf(ask(ctx, s, x.by, wire.GetExecutionInput, &id))
 		case "result":
-			part.Result, err = s.client.Executions().Result(ctx, x.ID)
+			part.Result, err = payloadOf(ask(ctx, s, x.by, wire.GetExecutionResult, &wire.GetResultRequest{ByID: id}))
 			err = unlessState(err)
 		case "attempts":
-			parts.Attempts, err = s.client.Executions().Attempts(ctx, x.ID)
+			parts.Attempts, err = everything(func(cursor string) (*api.Page[api.Attempt], error) {
+				request := &wire.ListAttemptsRequest{PageByID: wire.PageByID{ByID: id, PageFields: wire.PageFields{Cursor: cursor}}}
+				return ask(ctx, s, x.by, wire.ListAttempts, request)
+			})
 		case "signals":
-			parts.Signals, err = s.signalsOf(ctx, x.ID, r.Encoding)
+			parts.Signals, err = s.signalsOf(ctx, x, id, r.Encoding)
 		case "events":
-			parts.Events, err = s.eventsOf(ctx, x.ID)
+			parts.Events, err = s.eventsOf(ctx, x, of.ID)
 		}
-		if flowfabric.CodeOf(err) == "execution_not_found" {
+		if api.CodeOf(err) == "execution_not_found" {
 			return nil, nil
 		}
 		if err != nil {
@@ -150,32 +159,37 @@ func (s *Server) exportLine(ctx context.Context, x *flowfabric.Execution, r *wir
 }
 
 // signalsOf reads all signals of an execution, with their payloads.
-func (s *Server) signalsOf(ctx context.Context, id flowfabric.ID, encoding wire.Encoding) ([]flowfabric.SignalRecord, error) {
-	var all []flowfabric.SignalRecord
-	for signal, err := range s.client.Executions().Signals(ctx, id) {
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, signal)
+func (s *Server) signalsOf(ctx context.Context, x *exchange, id wire.ByID, encoding wire.Encoding) ([]api.SignalRecord, error) {
+	all, err := everything(func(cursor string) (*api.Page[api.SignalRecord], error) {
+		request := &wire.ListSignalsRequest{PageByID: wire.PageByID{ByID: id, PageFields: wire.PageFields{Cursor: cursor}}, Inline: true}
+		return ask(ctx, s, x.by, wire.ListExecutionSignals, request)
+	})
+	return signalsShown(all, true, encoding), err
+}
+
+// payloadOf returns the bytes of an answer as a payload.
+func payloadOf(raw *wire.Raw, err error) (api.Payload, error) {
+	if err != nil {
+		return api.Payload{}, err
 	}
-	return signalsShown(all, true, encoding), nil
+	return api.Payload{Data: raw.Data, ContentType: raw.ContentType}, nil
 }
 
 // unlessState forgets that something is not there yet.
 func unlessState(err error) error {
-	if errors.Is(err, flowfabric.ErrState) {
+	if errors.Is(err, api.ErrState) {
 		return nil
 	}
 	return err
 }
 
 // eventsOf reads all events of an execution that are kept.
-func (s *Server) eventsOf(ctx context.Context, id flowfabric.ID) ([]api.Event, error) {
+func (s *Server) eventsOf(ctx context.Context, x *exchange, id api.ID) ([]api.Event, error) {
 	var all []api.Event
 	limit := largestPage
 	request := &wire.EventsRequest{ExecutionID: string(id), PositionFields: wire.PositionFields{After: api.FromStart, Limit: &limit}}
 	for {
-		page, err := ask(ctx, s, wire.ListEvents, request)
+		page, err := ask(ctx, s, x.by, wire.ListEvents, request)
 		if err != nil {
 			return nil, err
 		}

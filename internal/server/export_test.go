@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -71,7 +71,7 @@ const RunningShare = runningShare
 func KeepsWork(id string) bool { return keepsWork[id] }
 
 // Explained reports whether the class of a code is explained to people.
-func Explained(info flowfabric.CodeInfo) bool { return classTexts[info.Class].meaning != "" }
+func Explained(info api.CodeInfo) bool { return classTexts[info.Class].meaning != "" }
 
 // Reserved is a route that is kept for a feature that is not built.
 type Reserved struct{ Feature, Method, Path string }
@@ -86,6 +86,11 @@ func Unbuilt() []Reserved {
 		}
 	}
 	return all
+}
+
+// Stalled ends what blocks for longer than that.
+func Stalled(after time.Duration, setDeadline func(time.Time) error) (moved func()) {
+	return stalled(after, setDeadline)
 }
 
 // SetStallLimit bounds how long a client may take and send nothing.

@@ -3,6 +3,7 @@ package server
 import (
 	"net/http"
 	"net/url"
+	"time"
 
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -22,8 +23,18 @@ func (s *Server) checkExposed(r *http.Request) error {
 	return nil
 }
 
-// MetricsHandler serves only /metrics, for an address of its own (U196). open: no key is required there.
-func (s *Server) MetricsHandler(open bool) http.Handler {
+// scrapeTimeout limits a request for metrics.
+const scrapeTimeout = 30 * time.Second
+
+// MetricsServer is an http.Server for /metrics alone, on an address of its own (U196). open: no key is required there. Serve it on a
+// Listener: its connections count with the others of their address.
+func (s *Server) MetricsServer(open bool) *http.Server {
+	served := s.HTTPServer()
+	served.Handler, served.ReadTimeout, served.WriteTimeout = s.metricsHandler(open), scrapeTimeout, scrapeTimeout
+	return served
+}
+
+func (s *Server) metricsHandler(open bool) http.Handler {
 	mux := http.NewServeMux()
 	if open {
 		mux.Handle(wire.GetMetrics.Method+" "+wire.GetMetrics.Path, s.metrics.registry)

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/server"
 )
 
@@ -33,16 +33,16 @@ func TestU124_a_server_that_anybody_may_use_says_so(t *testing.T) {
 	if ready := openWorld(t).get(t, "/readyz").wants(t, 200); ready.field(t, "checks.open") != nil {
 		t.Errorf("%s", ready.body)
 	}
-	if c := w.check(t, "credentials"); c.State != flowfabric.CheckWarn || !strings.Contains(c.Detail, "--insecure-open") || c.Hint == "" {
+	if c := w.check(t, "credentials"); c.State != api.CheckWarn || !strings.Contains(c.Detail, "--insecure-open") || c.Hint == "" {
 		t.Errorf("%+v", c)
 	}
 }
 
 // check asks the server's doctor about one thing.
-func (w *world) check(t *testing.T, name string) flowfabric.Check {
+func (w *world) check(t *testing.T, name string) api.Check {
 	t.Helper()
 	answer := w.get(t, "/v1/admin/doctor").wants(t, 200)
-	var found flowfabric.Checkup
+	var found api.Checkup
 	if err := json.Unmarshal(answer.body, &found); err != nil {
 		t.Fatal(err)
 	}
@@ -52,16 +52,16 @@ func (w *world) check(t *testing.T, name string) flowfabric.Check {
 		}
 	}
 	t.Fatalf("nothing is said of %s: %s", name, answer.body)
-	return flowfabric.Check{}
+	return api.Check{}
 }
 
 func TestU113_the_doctor_of_a_server_looks_at_store_and_server(t *testing.T) {
 	t.Parallel()
-	end := flowfabric.Check{Name: "tls", State: flowfabric.CheckFail, Detail: "over", Hint: "renew it"}
-	w := keyedWorld(t, server.Config{Checks: func() []flowfabric.Check { return []flowfabric.Check{end} }})
+	end := api.Check{Name: "tls", State: api.CheckFail, Detail: "over", Hint: "renew it"}
+	w := keyedWorld(t, server.Config{Checks: func() []api.Check { return []api.Check{end} }})
 	admin := w.key(t, "*", "admin")
 	answer := w.send(t, request{method: "GET", path: "/v1/admin/doctor", key: admin}).wants(t, 200)
-	var found flowfabric.Checkup
+	var found api.Checkup
 	if err := json.Unmarshal(answer.body, &found); err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func TestU196_metrics_have_an_address_of_their_own_and_nothing_else_is_there(t *
 			r.Header.Set("Authorization", "Bearer "+key)
 		}
 		answer := httptest.NewRecorder()
-		w.server.MetricsHandler(open).ServeHTTP(answer, r)
+		w.server.MetricsServer(open).Handler.ServeHTTP(answer, r)
 		return answer.Code, answer.Body.String()
 	}
 	reader := w.key(t, "*", "read")

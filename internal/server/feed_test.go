@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 // fleet is a server with workers that have the role work alone.
@@ -25,7 +25,7 @@ func newFleet(t *testing.T, w *world) *fleet {
 // worker makes a key with the role work.
 func (f *fleet) worker(t *testing.T, name string, namespaces, lanes []string) string {
 	t.Helper()
-	key, err := f.Admin().APIKeys().Create(t.Context(), flowfabric.APIKeySettings{Name: name, Roles: []string{"work"}, Namespaces: namespaces, Lanes: lanes})
+	key, err := f.Admin().APIKeys().Create(t.Context(), api.APIKeySettings{Name: name, Roles: []string{"work"}, Namespaces: namespaces, Lanes: lanes})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func TestU106_the_feed_of_a_key_with_lanes_shows_those_lanes_alone(t *testing.T)
 	t.Parallel()
 	keyedOnEveryStore(t, func(t *testing.T, w *world) {
 		f := newFleet(t, w)
-		key, err := f.Admin().APIKeys().Create(t.Context(), flowfabric.APIKeySettings{
+		key, err := f.Admin().APIKeys().Create(t.Context(), api.APIKeySettings{
 			Name: "mail", Roles: []string{"work"}, Namespaces: []string{"default"}, Lanes: []string{"mail", "pay"},
 		})
 		if err != nil {
@@ -120,7 +120,7 @@ func TestU106_the_feed_of_a_key_with_lanes_shows_those_lanes_alone(t *testing.T)
 		mail := key.Secret
 		own := f.revoked(t, mail, "w", "w-1", "mail")
 		f.revoked(t, mail, "w", "w-1", "pay")
-		if _, err := f.Admin().APIKeys().Change(t.Context(), key.ID, flowfabric.APIKeyChange{Lanes: &[]string{"mail"}}); err != nil {
+		if _, err := f.Admin().APIKeys().Change(t.Context(), key.ID, api.APIKeyChange{Lanes: &[]string{"mail"}}); err != nil {
 			t.Fatal(err)
 		}
 		if got := f.events(t, mail, "after=start&worker_instance_id=w-1").told(t); !slices.Equal(got, []string{own}) {

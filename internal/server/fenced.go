@@ -18,8 +18,8 @@ func (s *Server) serveFenced() {
 }
 
 // putStep remembers the result of a step; the first write wins (U76).
-func (s *Server) putStep(ctx context.Context, r *wire.PutStepRequest) (answer, error) {
-	a, err := ask(ctx, s, wire.PutStep, r)
+func (s *Server) putStep(ctx context.Context, x *exchange, r *wire.PutStepRequest) (answer, error) {
+	a, err := ask(ctx, s, x.by, wire.PutStep, r)
 	if err != nil {
 		return answer{}, err
 	}

@@ -6,7 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
+	"github.com/flowfabric/flowfabric/internal/service"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -35,15 +36,15 @@ func (s *Server) serveFlows() {
 }
 
 // submitFlow submits a graph, makes an empty one, or checks one (U89).
-func (s *Server) submitFlow(ctx context.Context, r *wire.SubmitFlowRequest) (answer, error) {
+func (s *Server) submitFlow(ctx context.Context, x *exchange, r *wire.SubmitFlowRequest) (answer, error) {
 	if r.Body.DryRun {
-		checked, err := ask(ctx, s, wire.CheckFlow, r)
+		checked, err := ask(ctx, s, x.by, wire.CheckFlow, r)
 		return answer{status: http.StatusOK, body: checked}, err
 	}
-	if err := s.keys.submit(ctx, exchangeOf(ctx).caller.Namespace, max(nodesIn(r.Body.Nodes), 1)); err != nil {
+	if err := s.keys.submit(ctx, x.caller.Namespace, max(nodesIn(r.Body.Nodes), 1)); err != nil {
 		return answer{}, err
 	}
-	run, err := ask(ctx, s, wire.SubmitFlow, r)
+	run, err := ask(ctx, s, x.by, wire.SubmitFlow, r)
 	if err != nil {
 		return answer{}, err
 	}
@@ -66,53 +67,56 @@ func nodesIn(nodes []wire.FlowNode) int {
 }
 
 // extendFlow adds to a graph (U90). Who only submits adds only executions that it submitted itself.
-func (s *Server) extendFlow(ctx context.Context, r *wire.ExtendFlowRequest) (answer, error) {
-	if x := exchangeOf(ctx); x.under == wire.OwnWork {
-		ctx = x.actingAsSubmitter(ctx)
+func (s *Server) extendFlow(ctx context.Context, x *exchange, r *wire.ExtendFlowRequest) (answer, error) {
+	by := x.by
+	if x.under == wire.OwnWork {
+		by = x.asSubmitter()
 	}
-	if err := s.keys.submit(ctx, exchangeOf(ctx).caller.Namespace, nodesIn(r.Body.Nodes)); err != nil {
+	if err := s.keys.submit(ctx, x.caller.Namespace, nodesIn(r.Body.Nodes)); err != nil {
 		return answer{}, err
 	}
-	run, err := ask(ctx, s, wire.ExtendFlow, r)
+	run, err := ask(ctx, s, by, wire.ExtendFlow, r)
 	return shows(run), err
 }
 
 // spawn starts work below a running execution (U75).
-func (s *Server) spawn(ctx context.Context, r *wire.SpawnRequest) (answer, error) {
-	if err := s.keys.submit(ctx, exchangeOf(ctx).caller.Namespace, nodesIn(r.Body.Children)); err != nil {
+func (s *Server) spawn(ctx context.Context, x *exchange, r *wire.SpawnRequest) (answer, error) {
+	if err := s.keys.submit(ctx, x.caller.Namespace, nodesIn(r.Body.Children)); err != nil {
 		return answer{}, err
 	}
-	spawned, err := ask(ctx, s, wire.SpawnChildren, r)
+	spawned, err := ask(ctx, s, x.by, wire.SpawnChildren, r)
 	return shows(spawned), err
 }
 
 // listFlows lists flows, newest first (U91). Who only submits sees what it made itself.
-func (s *Server) listFlows(ctx context.Context, r *wire.ListFlowsRequest) (answer, error) {
-	if x := exchangeOf(ctx); !slices.Contains(x.conditions, wire.Always) {
-		ctx = x.actingAsSubmitter(ctx)
+func (s *Server) listFlows(ctx context.Context, x *exchange, r *wire.ListFlowsRequest) (answer, error) {
+	by := x.by
+	if !slices.Contains(x.conditions, wire.Always) {
+		by = x.asSubmitter()
 	}
-	page, err := ask(ctx, s, wire.ListFlows, r)
+	page, err := ask(ctx, s, by, wire.ListFlows, r)
 	return shows(page), err
 }
 
 // getFlow returns a flow, or waits for its end (U91).
-func (s *Server) getFlow(ctx context.Context, r *wire.GetFlowRequest) (answer, error) {
+func (s *Server) getFlow(ctx context.Context, x *exchange, r *wire.GetFlowRequest) (answer, error) {
 	wait, err := waitOf(r.WaitFields, s.cfg.MaxWait)
 	if err != nil {
 		return answer{}, err
 	}
-	id := flowfabric.ID(r.ID)
-	flow, err := s.client.Flows().Get(ctx, id)
+	id := api.ID(r.ID)
+	flow, err := s.flow(ctx, x.by, id, 0)
 	if err != nil {
 		return answer{}, err
 	}
 	if wait.atMost > 0 && !flow.State.Terminal() {
-		ended, err := s.until(ctx, s.readers, wait.atMost, func(ctx context.Context) (err error) {
-			flow, err = s.client.Flows().Wait(ctx, id)
+		ended, err := s.until(ctx, x, s.readers, wait.atMost, func(ctx context.Context) (err error) {
+			flow, err = awaited(ctx, func() (*api.FlowView, error) { return s.flow(ctx, x.by, id, longPoll) },
+				func(flow *api.FlowView) bool { return flow.State.Terminal() })
 			return err
 		})
 		if ended {
-			flow, err = s.client.Flows().Get(ctx, id)
+			flow, err = s.flow(ctx, x.by, id, 0)
 		}
 		if err != nil {
 			return answer{}, err
@@ -121,16 +125,21 @@ func (s *Server) getFlow(ctx context.Context, r *wire.GetFlowRequest) (answer, e
 	return wait.told(shows(flow)), nil
 }
 
+// flow returns a flow; if wait is not 0, once it has ended or the wait is over.
+func (s *Server) flow(ctx context.Context, by service.Caller, id api.ID, wait time.Duration) (*api.FlowView, error) {
+	return ask(ctx, s, by, wire.GetFlow, &wire.GetFlowRequest{ByFlow: wire.ByFlow{ID: string(id)}, WaitFields: wire.WaitUpTo(wait)})
+}
+
 // flowCancelWait is the longest wait of a cancel (U18).
 const flowCancelWait = 300 * time.Second
 
 // cancelFlow ends a flow (U93).
-func (s *Server) cancelFlow(ctx context.Context, r *wire.CancelFlowRequest) (answer, error) {
+func (s *Server) cancelFlow(ctx context.Context, x *exchange, r *wire.CancelFlowRequest) (answer, error) {
 	wait, err := waitOf(r.WaitFields, flowCancelWait)
 	if err != nil {
 		return answer{}, err
 	}
-	progress, err := s.cancelled(ctx, r, wait.atMost)
+	progress, err := s.cancelled(ctx, x, r, wait.atMost)
 	if err != nil {
 		return answer{}, err
 	}
@@ -142,37 +151,36 @@ func (s *Server) cancelFlow(ctx context.Context, r *wire.CancelFlowRequest) (ans
 }
 
 // cancelled cancels a flow and waits as long as the caller and the server do.
-func (s *Server) cancelled(ctx context.Context, r *wire.CancelFlowRequest, wait time.Duration) (progress *flowfabric.FlowCancelProgress, err error) {
+func (s *Server) cancelled(ctx context.Context, x *exchange, r *wire.CancelFlowRequest, wait time.Duration) (progress *api.FlowCancelProgress, err error) {
 	now := *r
 	now.WaitFields = wire.WaitFields{}
 	if wait == 0 {
-		return ask(ctx, s, wire.CancelFlow, &now)
+		return ask(ctx, s, x.by, wire.CancelFlow, &now)
 	}
 	waiting, ms := now, wait.Milliseconds()
 	waiting.WaitMS = &ms
-	ended, err := s.until(ctx, s.readers, wait+claimSlack, func(ctx context.Context) (err error) {
-		progress, err = ask(ctx, s, wire.CancelFlow, &waiting)
+	ended, err := s.until(ctx, x, s.readers, wait+claimSlack, func(ctx context.Context) (err error) {
+		progress, err = ask(ctx, s, x.by, wire.CancelFlow, &waiting)
 		return err
 	})
 	if !ended {
 		return progress, err
 	}
-	x := exchangeOf(ctx)
 	x.caller.RequestKey = "" // a further cancel, which returns the progress
-	return ask(x.acting(ctx), s, wire.CancelFlow, &now)
+	return ask(ctx, s, x.acting(), wire.CancelFlow, &now)
 }
 
 // listFlowEvents reads or follows the events of a flow (U91).
-func (s *Server) listFlowEvents(ctx context.Context, r *wire.FlowEventsRequest) (answer, error) {
-	if _, err := s.client.Flows().Get(ctx, flowfabric.ID(r.ID)); err != nil {
+func (s *Server) listFlowEvents(ctx context.Context, x *exchange, r *wire.FlowEventsRequest) (answer, error) {
+	if _, err := s.flow(ctx, x.by, api.ID(r.ID), 0); err != nil {
 		return answer{}, err
 	}
-	return s.readEvents(ctx, &wire.EventsRequest{WaitFields: r.WaitFields, PositionFields: r.PositionFields, FlowID: r.ID})
+	return s.readEvents(ctx, x, &wire.EventsRequest{WaitFields: r.WaitFields, PositionFields: r.PositionFields, FlowID: r.ID})
 }
 
 // setJoin says how many edges a member needs (U92).
-func (s *Server) setJoin(ctx context.Context, r *wire.SetJoinRequest) (answer, error) {
-	join, err := ask(ctx, s, wire.SetJoin, r)
+func (s *Server) setJoin(ctx context.Context, x *exchange, r *wire.SetJoinRequest) (answer, error) {
+	join, err := ask(ctx, s, x.by, wire.SetJoin, r)
 	if err != nil || join.Changed {
 		return shows(join), err
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 // chained is a flow of two, of which the second gets the result of the first.
@@ -344,7 +344,7 @@ func TestU122_submit_reads_and_steers_only_flows_that_it_submitted_itself(t *tes
 	t.Parallel()
 	keyedOnEveryStore(t, func(t *testing.T, w *world) {
 		mine, reader := w.key(t, "default", "submit"), w.key(t, "default", "read")
-		made, err := w.Admin().APIKeys().Create(t.Context(), flowfabric.APIKeySettings{Name: "another", Roles: []string{"submit"}, Namespaces: []string{"default"}})
+		made, err := w.Admin().APIKeys().Create(t.Context(), api.APIKeySettings{Name: "another", Roles: []string{"submit"}, Namespaces: []string{"default"}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,10 +13,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/clock"
-	"github.com/flowfabric/flowfabric/internal/principal"
+	"github.com/flowfabric/flowfabric/internal/service"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -29,14 +28,15 @@ type exchange struct {
 	mount      string // path below which the server is mounted in another program; "" at the root
 	route      *route // nil until it is found
 	caller     caller
-	conditions []wire.Condition        // one of which must hold
-	under      wire.Condition          // the one that is satisfied
-	group      string                  // call, poll or sse
-	trace      flowfabric.TraceContext // that the request came with, or that of its span
-	span       api.Span                // nil: none
-	code       string                  // of the problem that was the answer
-	cut        bool                    // there is no answer: the connection is cut, so that the client does not take it for a success
-	repeated   atomic.Bool             // the request was answered before (U13)
+	by         service.Caller   // for whom operations are performed, see acting
+	conditions []wire.Condition // one of which must hold
+	under      wire.Condition   // the one that is satisfied
+	group      string           // call, poll or sse
+	trace      api.TraceContext // that the request came with, or that of its span
+	span       api.Span         // nil: none
+	code       string           // of the problem that was the answer
+	cut        bool             // there is no answer: the connection is cut, so that the client does not take it for a success
+	repeated   atomic.Bool      // the request was answered before (U13)
 	memory     *bodyMemory
 	held       int64 // bytes of it
 }
@@ -59,14 +59,13 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.cfg.TLS && namesHost(r) {
 		header.Set("Strict-Transport-Security", "max-age=31536000")
 	}
-	if s.time != nil {
-		header.Set("Date", s.time()) // the store's, not this host's (U6)
-	}
+	header.Set("Date", s.on.StoreTime().UTC().Format(http.TimeFormat)) // the store's, not this host's (U6)
 	if isApproval(r) {
 		guardApproval(header)
 	}
 	s.metrics.inFlight.With(groupCall).Inc()
 	defer s.metrics.inFlight.With(groupCall).Dec()
+	defer x.w.boundRest(r)
 	defer func() { s.finish(x, watch(), recover()) }()
 	defer func() { x.drop(x.held) }()
 
@@ -105,8 +104,12 @@ func (s *Server) serve(x *exchange) {
 			s.writeProblem(x, err)
 			return
 		}
+		if err := x.checkConditional(); err != nil {
+			s.writeProblem(x, err)
+			return
+		}
 	}
-	ctx = x.acting(ctx)
+	x.by = x.acting()
 	a, err := x.route.serve(ctx, x)
 	if err != nil {
 		s.writeProblem(x, err)
@@ -115,14 +118,15 @@ func (s *Server) serve(x *exchange) {
 	s.write(ctx, x, a)
 }
 
-// acting is a context in which the client acts for the caller. What concerns no namespace is not narrowed to one.
-func (x *exchange) acting(ctx context.Context) context.Context {
-	p := x.caller.Principal
-	p.RequestID, p.Address, p.Repeated, p.Lanes = x.id, x.address, &x.repeated, x.lanes()
+// acting returns for whom operations are performed: the caller, for this request. What concerns no namespace is not narrowed to
+// one.
+func (x *exchange) acting() service.Caller {
+	by := x.caller.Caller
+	by.RequestID, by.Address, by.Repeated, by.Lanes = x.id, x.address, &x.repeated, x.lanes()
 	if slices.Contains(x.conditions, wire.AllNamespaces) || x.caller.open && x.route.ofKeys() {
-		p.Namespaces = nil // authorize refuses all other callers; and the first admin key has no creator
+		by.Namespaces = nil // authorize refuses all other callers; and the first admin key has no creator
 	}
-	return principal.With(ctx, p)
+	return by
 }
 
 // admit checks credential, role, namespace and rate.

@@ -4,12 +4,14 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/internal/server"
+	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
 func TestU12_the_id_of_a_request_is_taken_over_or_made_and_stands_in_problems(t *testing.T) {
@@ -169,6 +171,35 @@ func TestU17_a_write_with_an_old_revision_is_refused(t *testing.T) {
 	})
 }
 
+// A write that depends on a condition must not be done as if there were none.
+func TestU17_a_condition_that_a_route_does_not_check_is_refused(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, w *world) {
+		id := w.submitted(t)
+		for _, o := range wire.Operations() {
+			if o.Roles&wire.Token != 0 || o.Reserved { // there is nothing to change without a token, or at all
+				continue
+			}
+			revision := slices.ContainsFunc(reflect.VisibleFields(o.Request), func(f reflect.StructField) bool { return f.Tag.Get("header") == "If-Match" })
+			for name, refused := range map[string]bool{"If-Match": !revision, "If-None-Match": o.Method != http.MethodGet} {
+				for _, condition := range []string{"*", `"7"`} {
+					if !refused {
+						continue
+					}
+					why := w.send(t, request{method: o.Method, path: somePath(o, id), body: `{}`, header: map[string]string{name: condition}}).refuses(t, 400, "unknown_field")
+					if why.text(t, "field") != "header."+name {
+						t.Errorf("%s: %s", o.ID, why.body)
+					}
+				}
+			}
+		}
+		w.send(t, request{method: "PUT", path: "/v1/executions/" + id + "/priority", body: `{"priority":5}`, header: map[string]string{"If-Match": `"99"`}}).refuses(t, 400, "unknown_field")
+		if priority := w.get(t, "/v1/executions/"+id).number(t, "priority"); priority != 0 {
+			t.Errorf("the priority is %v", priority)
+		}
+	})
+}
+
 func TestU23_a_large_answer_is_compressed_for_who_asks(t *testing.T) {
 	t.Parallel()
 	w := openWorld(t)
@@ -203,7 +234,7 @@ func TestU127_pages_of_other_origins_may_call_only_when_they_are_listed(t *testi
 		t.Errorf("%v", got.header)
 	}
 	for _, bad := range []string{"*", "https://a.example.com/", "console.example.com"} {
-		if _, err := server.New(w.Client, server.Config{CORSOrigins: []string{bad}}); err == nil {
+		if _, err := server.New(backend(w.Client), server.Config{CORSOrigins: []string{bad}}); err == nil {
 			t.Errorf("%s is taken as an origin", bad)
 		}
 	}
@@ -250,8 +281,7 @@ func TestU23_what_holds_a_secret_is_not_cached(t *testing.T) {
 
 func TestAConfigurationThatCannotWorkIsRefusedWithAllItsProblems(t *testing.T) {
 	t.Parallel()
-	var client *flowfabric.Client
-	_, err := server.New(client, server.Config{PublicURL: "nowhere", TrustedProxies: []string{"10.0.0.0"}, MaxReaders: -1, Settings: []server.Setting{{Name: "f", Value: func() {}}}})
+	_, err := server.New(nil, server.Config{PublicURL: "nowhere", TrustedProxies: []string{"10.0.0.0"}, MaxReaders: -1, Settings: []server.Setting{{Name: "f", Value: func() {}}}})
 	for _, part := range []string{"PublicURL", "10.0.0.0", "negative", "Settings: f"} {
 		if err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("%v does not name %s", err, part)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -17,9 +16,9 @@ func (s *Server) serveGrants() {
 }
 
 // grantWork promises work to a worker, waiting while there is none (U64). A server that drains promises none.
-func (s *Server) grantWork(ctx context.Context, r *wire.GrantRequest) (answer, error) {
+func (s *Server) grantWork(ctx context.Context, x *exchange, r *wire.GrantRequest) (answer, error) {
 	b := &r.Body
-	if err := s.mayGrant(ctx, b.ExecutionID, b.Lanes); err != nil {
+	if err := s.mayGrant(ctx, x, b.ExecutionID, b.Lanes); err != nil {
 		return answer{}, err
 	}
 	wait := b.Wait
@@ -27,25 +26,25 @@ func (s *Server) grantWork(ctx context.Context, r *wire.GrantRequest) (answer, e
 		wait = 0
 	}
 	grants := &wire.Grants{Grants: []api.RevealedGrant{}}
-	err := s.take(ctx, wire.GrantWork.Operation, r, grants, wait)
+	err := s.take(ctx, x, wire.GrantWork.Operation, r, grants, wait)
 	return shows(grants), err
 }
 
 // mayGrant refuses a key that is bound to other lanes.
-func (s *Server) mayGrant(ctx context.Context, id flowfabric.ID, lanes []string) error {
+func (s *Server) mayGrant(ctx context.Context, x *exchange, id api.ID, lanes []string) error {
 	if id == "" {
-		return exchangeOf(ctx).mayWorkOn(lanes...)
+		return x.mayWorkOn(lanes...)
 	}
-	return s.mayTake(ctx, id)
+	return s.mayTake(ctx, x, id)
 }
 
 // claimGrant takes work that was promised (U65).
-func (s *Server) claimGrant(ctx context.Context, r *wire.ClaimGrantRequest) (answer, error) {
-	if id := flowfabric.GrantKeyOf(r.Body.GrantKey).ExecutionID(); id != "" {
-		if err := s.mayTake(ctx, id); err != nil && !errors.Is(err, flowfabric.ErrNotFound) { // the verdict on the key itself reports that
+func (s *Server) claimGrant(ctx context.Context, x *exchange, r *wire.ClaimGrantRequest) (answer, error) {
+	if id := api.GrantKeyOf(r.Body.GrantKey).ExecutionID(); id != "" {
+		if err := s.mayTake(ctx, x, id); err != nil && !errors.Is(err, api.ErrNotFound) { // the verdict on the key itself reports that
 			return answer{}, err
 		}
 	}
-	claimed, err := ask(ctx, s, wire.ClaimGrant, r)
+	claimed, err := ask(ctx, s, x.by, wire.ClaimGrant, r)
 	return taskShown(claimed, r.Body.Encoding, err)
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 const (
@@ -133,7 +133,7 @@ func TestU64_U65_U122_roles_namespaces_and_lanes_bound_grants(t *testing.T) {
 		claim := `{"grant_key":"` + key + `",` + renderWorker + `}`
 		send(operator, "/v1/work/grants/claim", claim).refuses(t, 403, "role_required")
 		send(w.key(t, "elsewhere", "work"), "/v1/work/grants/claim", claim).refuses(t, 404, "grant_unknown")
-		made, err := w.Admin().APIKeys().Create(t.Context(), flowfabric.APIKeySettings{Name: "bound", Roles: []string{"work"}, Namespaces: []string{"default"}, Lanes: []string{"fast"}})
+		made, err := w.Admin().APIKeys().Create(t.Context(), api.APIKeySettings{Name: "bound", Roles: []string{"work"}, Namespaces: []string{"default"}, Lanes: []string{"fast"}})
 		if err != nil {
 			t.Fatal(err)
 		}

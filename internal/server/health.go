@@ -7,9 +7,10 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/clock"
 	measures "github.com/flowfabric/flowfabric/internal/metrics"
+	"github.com/flowfabric/flowfabric/internal/service"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -20,7 +21,7 @@ func (s *Server) serveHealth() {
 }
 
 // health reports that the process is alive; it checks nothing else and needs no credentials (U114).
-func (s *Server) health(context.Context, *wire.None) (answer, error) {
+func (s *Server) health(context.Context, *exchange, *wire.None) (answer, error) {
 	return shows(wire.Health{Status: "ok"}), nil
 }
 
@@ -31,9 +32,9 @@ const (
 )
 
 // readiness reports whether the server can serve (U114). Only callers that may read get details of what is wrong.
-func (s *Server) readiness(ctx context.Context, _ *wire.None) (answer, error) {
+func (s *Server) readiness(ctx context.Context, x *exchange, _ *wire.None) (answer, error) {
 	checks := map[string]wire.ReadinessCheck{"stopping": {OK: !s.drains()}}
-	s.checkStore(ctx, checks)
+	s.checkStore(ctx, x.by, checks)
 	if s.open.now() && (s.cfg.Exposed || s.cfg.OpenByFlag) {
 		checks["open"] = wire.ReadinessCheck{OK: true, Detail: exposedDetail}
 	}
@@ -42,7 +43,7 @@ func (s *Server) readiness(ctx context.Context, _ *wire.None) (answer, error) {
 	}
 	ready := wire.Readiness{Status: "ok", Checks: checks}
 	status := http.StatusOK
-	reads := exchangeOf(ctx).caller.roles.Held()&wire.Read != 0
+	reads := x.caller.roles.Held()&wire.Read != 0
 	for name, check := range checks {
 		if !check.OK {
 			ready.Status, status = "unavailable", http.StatusServiceUnavailable
@@ -57,14 +58,14 @@ func (s *Server) readiness(ctx context.Context, _ *wire.None) (answer, error) {
 
 // checkStore checks the store and evaluates its status. A probe that closes its side of the connection early still gets the
 // correct answer.
-func (s *Server) checkStore(ctx context.Context, checks map[string]wire.ReadinessCheck) {
+func (s *Server) checkStore(ctx context.Context, by service.Caller, checks map[string]wire.ReadinessCheck) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyWithin)
 	defer cancel()
 	watch := clock.Stopwatch()
-	info, err := s.client.Admin().Info(ctx)
+	info, err := ask(ctx, s, by, wire.GetInfo, &wire.None{})
 	took := float64(watch().Microseconds()) / 1000
 	checks["store"] = wire.ReadinessCheck{OK: err == nil, MS: took, Detail: storeDetail(err)}
-	checks["queue"] = wire.ReadinessCheck{OK: flowfabric.CodeOf(err) != "overloaded"}
+	checks["queue"] = wire.ReadinessCheck{OK: api.CodeOf(err) != "overloaded"}
 	if err != nil {
 		return
 	}
@@ -80,13 +81,13 @@ func (s *Server) checkStore(ctx context.Context, checks map[string]wire.Readines
 		skew.Detail = "the clocks of host and store differ by " + info.ClockSkew.String()
 	}
 	checks["clock"] = skew
-	checks["signing_key"] = s.checkSigningKey(ctx)
+	checks["signing_key"] = s.checkSigningKey(ctx, by)
 }
 
 // checkSigningKey looks whether tokens can be signed (W22).
-func (s *Server) checkSigningKey(ctx context.Context) wire.ReadinessCheck {
+func (s *Server) checkSigningKey(ctx context.Context, by service.Caller) wire.ReadinessCheck {
 	watch := clock.Stopwatch()
-	list, err := s.client.Admin().SigningKeys().List(ctx)
+	list, err := ask(ctx, s, by, wire.ListSigningKeys, &wire.ListSigningKeysRequest{})
 	check := wire.ReadinessCheck{OK: err == nil && list.CurrentKid != "", MS: float64(watch().Microseconds()) / 1000, Detail: storeDetail(err)}
 	if err == nil && !check.OK {
 		check.Detail = "no signing key is active"
@@ -95,7 +96,7 @@ func (s *Server) checkSigningKey(ctx context.Context) wire.ReadinessCheck {
 }
 
 func storeDetail(err error) string {
-	var public *flowfabric.Error
+	var public *api.Error
 	switch {
 	case err == nil:
 		return ""
@@ -107,13 +108,10 @@ func storeDetail(err error) string {
 }
 
 // getMetrics delivers the measurements (U115): to a caller who sees some namespaces alone what happens in those.
-func (s *Server) getMetrics(ctx context.Context, _ *wire.None) (answer, error) {
+func (s *Server) getMetrics(ctx context.Context, x *exchange, _ *wire.None) (answer, error) {
 	shown := s.metrics.registry
-	if who := exchangeOf(ctx).caller; !who.anonymous && !who.everywhere {
-		shown = nil
-		if source, here := s.via.(measures.NamespaceSource); here {
-			shown = measures.Registry{source.NamespaceCollector(who.Namespaces)}
-		}
+	if who := x.caller; !who.anonymous && !who.everywhere {
+		shown = measures.Registry{s.on.NamespaceCollector(who.Namespaces)}
 	}
 	return answer{stream: func(_ context.Context, x *exchange) { shown.ServeHTTP(x.w, x.r) }}, nil
 }
@@ -122,7 +120,7 @@ func (s *Server) getMetrics(ctx context.Context, _ *wire.None) (answer, error) {
 func (s *Server) storeLabels() (kind, schema string) {
 	ctx, cancel := context.WithTimeout(context.Background(), readyWithin)
 	defer cancel()
-	info, err := s.client.Admin().Info(ctx)
+	info, err := ask(ctx, s, service.Caller{}, wire.GetInfo, &wire.None{})
 	if err != nil {
 		return "", ""
 	}

@@ -6,8 +6,9 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/embedded"
+	"github.com/flowfabric/flowfabric/internal/inprocess"
 	measures "github.com/flowfabric/flowfabric/internal/metrics"
-	"github.com/flowfabric/flowfabric/internal/transport"
+	"github.com/flowfabric/flowfabric/internal/service"
 )
 
 func TestU199_the_server_shows_the_metrics_of_the_table_and_no_others(t *testing.T) {
@@ -17,8 +18,13 @@ func TestU199_the_server_shows_the_metrics_of_the_table_and_no_others(t *testing
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = client.Close(context.Background()) })
-	engineless := struct{ transport.Transport }{client.Connection().Transport} // the metrics of the engine have a test of their own
-	if err := measures.Compare(measures.Server, newMetrics(&Server{client: client, via: engineless}).registry); err != nil {
+	on, _ := inprocess.BackendOf(client)
+	if err := measures.Compare(measures.Server, newMetrics(&Server{on: engineless{on}}).registry); err != nil {
 		t.Error(err)
 	}
 }
+
+// engineless has no metrics: those of the engine have a test of their own.
+type engineless struct{ service.Backend }
+
+func (engineless) Collector() measures.Collector { return measures.Registry{} }

@@ -4,11 +4,9 @@ import (
 	"context"
 	"sync"
 	"time"
-
-	"golang.org/x/time/rate"
 )
 
-// allowances count what all servers on a store have used of a limit (U129). The Client of an engine has them.
+// allowances count what all servers on a store have used of a limit (U129).
 type allowances interface {
 	// TakeRate takes from an allowance of perSecond; got may be more than want, for later use. If got is 0, there is none for the
 	// returned time.
@@ -18,39 +16,6 @@ type allowances interface {
 	HoldPlaces(ctx context.Context, name string, most, want int) (got int, err error)
 	// NamespaceRates is how many submits and how many requests a second a namespace allows; 0: it does not say.
 	NamespaceRates(ctx context.Context, namespace string) (submits, requests int, err error)
-}
-
-// ownAllowances are those of one server alone, for a Client that has none.
-type ownAllowances struct {
-	mu    sync.Mutex
-	rates map[string]*rate.Limiter
-}
-
-// TakeRate takes from what this server counts.
-func (o *ownAllowances) TakeRate(_ context.Context, name string, perSecond, want int) (int, time.Duration, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	limiter := o.rates[name]
-	if limiter == nil || limiter.Burst() != perSecond {
-		limiter = rate.NewLimiter(rate.Limit(perSecond), perSecond)
-		o.rates[name] = limiter
-	}
-	reserved := limiter.Reserve()
-	if wait := reserved.Delay(); wait > 0 {
-		reserved.Cancel()
-		return 0, wait, nil
-	}
-	return want, 0, nil
-}
-
-// HoldPlaces returns what was requested: no other process holds any.
-func (*ownAllowances) HoldPlaces(_ context.Context, _ string, most, want int) (int, error) {
-	return min(most, want), nil
-}
-
-// NamespaceRates returns no limits: the engine behind the Client applies them.
-func (*ownAllowances) NamespaceRates(context.Context, string) (submits, requests int, err error) {
-	return 0, 0, nil
 }
 
 // keyLimits applies the limits of keys on concurrent and per-second requests, and those of namespaces per second. What is not
@@ -64,11 +29,7 @@ type keyLimits struct {
 	places map[string]*placesPart
 }
 
-func newKeyLimits(via any) *keyLimits {
-	shared, ok := via.(allowances)
-	if !ok {
-		shared = &ownAllowances{rates: map[string]*rate.Limiter{}}
-	}
+func newKeyLimits(shared allowances) *keyLimits {
 	return &keyLimits{shared: shared, active: newActivity(), rates: map[string]*ratePart{}, places: map[string]*placesPart{}}
 }
 

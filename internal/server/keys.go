@@ -4,23 +4,16 @@ import (
 	"context"
 	"strings"
 
-	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// keysOf are the API keys of a client.
-type keysOf struct{ client *flowfabric.Client }
-
-// Authenticate finds the key of a secret.
-func (k keysOf) Authenticate(ctx context.Context, secret string) (Key, error) {
-	key, err := k.client.Admin().APIKeys().Authenticate(ctx, secret)
-	if err != nil {
-		return Key{}, err
+// keyOf returns what an API key allows.
+func keyOf(k *api.APIKey) *Key {
+	return &Key{
+		ID: k.ID, Name: k.Name, Roles: k.Roles, Namespaces: k.Namespaces, Lanes: k.Lanes,
+		MaxRequestsPerSecond: k.MaxRequestsPerSecond, MaxInFlight: k.MaxInFlight,
 	}
-	return Key{
-		ID: key.ID, Name: key.Name, Roles: key.Roles, Namespaces: key.Namespaces, Lanes: key.Lanes,
-		MaxRequestsPerSecond: key.MaxRequestsPerSecond, MaxInFlight: key.MaxInFlight,
-	}, nil
 }
 
 // ofKeys reports whether the route is about API keys.
@@ -36,8 +29,8 @@ func (s *Server) serveKeys() {
 }
 
 // createKey makes a key and returns its secret (U104).
-func (s *Server) createKey(ctx context.Context, r *wire.CreateAPIKeyRequest) (answer, error) {
-	key, err := ask(ctx, s, wire.CreateAPIKey, r)
+func (s *Server) createKey(ctx context.Context, x *exchange, r *wire.CreateAPIKeyRequest) (answer, error) {
+	key, err := ask(ctx, s, x.by, wire.CreateAPIKey, r)
 	if err != nil {
 		return answer{}, err
 	}
@@ -46,8 +39,8 @@ func (s *Server) createKey(ctx context.Context, r *wire.CreateAPIKeyRequest) (an
 }
 
 // changeKey changes the settings that are given (U104).
-func (s *Server) changeKey(ctx context.Context, r *wire.PatchAPIKeyRequest) (answer, error) {
-	key, err := ask(ctx, s, wire.PatchAPIKey, r)
+func (s *Server) changeKey(ctx context.Context, x *exchange, r *wire.PatchAPIKeyRequest) (answer, error) {
+	key, err := ask(ctx, s, x.by, wire.PatchAPIKey, r)
 	s.open.again()
 	return shows(key), err
 }

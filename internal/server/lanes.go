@@ -18,8 +18,8 @@ func (s *Server) serveLanes() {
 }
 
 // getLane returns a lane (U100).
-func (s *Server) getLane(ctx context.Context, r *wire.ByLane) (answer, error) {
-	lane, err := ask(ctx, s, wire.GetLane, r)
+func (s *Server) getLane(ctx context.Context, x *exchange, r *wire.ByLane) (answer, error) {
+	lane, err := ask(ctx, s, x.by, wire.GetLane, r)
 	if err != nil {
 		return answer{}, err
 	}

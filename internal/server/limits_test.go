@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/server"
 )
 
@@ -25,7 +25,7 @@ func twoServers(t *testing.T) (a, b *world) {
 // limitedKey makes a key with limits.
 func (w *world) limitedKey(t *testing.T, perSecond, inFlight int) string {
 	t.Helper()
-	made, err := w.Admin().APIKeys().Create(t.Context(), flowfabric.APIKeySettings{
+	made, err := w.Admin().APIKeys().Create(t.Context(), api.APIKeySettings{
 		Name: "limited", Roles: []string{"read", "submit"}, Namespaces: []string{"default"}, MaxRequestsPerSecond: perSecond, MaxInFlight: inFlight,
 	})
 	if err != nil {
@@ -141,7 +141,7 @@ func TestU129_what_is_not_limited_costs_nothing(t *testing.T) {
 func TestU120_what_waits_for_a_key_ends_with_it_on_every_server(t *testing.T) {
 	t.Parallel()
 	a, b := twoServers(t)
-	made, err := a.Admin().APIKeys().Create(t.Context(), flowfabric.APIKeySettings{
+	made, err := a.Admin().APIKeys().Create(t.Context(), api.APIKeySettings{
 		Name: "r", Roles: []string{"read", "work"}, Namespaces: []string{"default"},
 	})
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -13,7 +13,7 @@ import (
 // login is not valid, unless the login says more with an Error of the table.
 func (s *Server) logIn(r *http.Request) (caller, error) {
 	key, err := s.cfg.Login(r)
-	var told *flowfabric.Error
+	var told *api.Error
 	switch {
 	case errors.As(err, &told):
 		return caller{}, err

@@ -37,9 +37,7 @@ func newMetrics(s *Server) *metrics {
 	m.registry = measures.Registry{
 		m.requests, m.seconds, m.inFlight, m.refused, m.auth, buildInfo{s}, measures.Runtime(), measures.Process(),
 	}
-	if engine, here := s.via.(measures.Source); here {
-		m.registry = append(m.registry, engine.Collector())
-	}
+	m.registry = append(m.registry, s.on.Collector())
 	return m
 }
 

@@ -7,9 +7,8 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"time"
 
-	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -27,7 +26,7 @@ func (s *Server) submitLines(ctx context.Context, x *exchange) {
 	defer lines.Close()
 	body := bufio.NewReaderSize(x.r.Body, 64<<10)
 	line := s.lineClock(x)
-	defer line.Stop()
+	defer line.end()
 	for index, more := 0, true; more; {
 		batch := &wire.SubmitManyRequest{}
 		var refusals []error // of all lines; those without one are in the batch
@@ -57,9 +56,8 @@ func (s *Server) submitLines(ctx context.Context, x *exchange) {
 }
 
 // lineClock ends a body of which no line comes whole in time, however many bytes do: blank lines are none.
-func (s *Server) lineClock(x *exchange) *time.Timer {
-	controller := http.NewResponseController(x.w)
-	return time.AfterFunc(s.lineTimeout, func() { _ = controller.SetReadDeadline(past) })
+func (s *Server) lineClock(x *exchange) *stallClock {
+	return newStallClock(s.lineTimeout, http.NewResponseController(x.w).SetReadDeadline)
 }
 
 // hasLine reports whether another line has come: those before must not wait for it.
@@ -76,11 +74,11 @@ func (s *Server) submitBatch(ctx context.Context, x *exchange, lines *lineWriter
 			x.caller.Lines = append(x.caller.Lines, from+i)
 		}
 	}
-	answers, err := s.submitAll(x.acting(ctx), batch, refusals)
+	answers, err := s.submitAll(ctx, x, x.acting(), batch, refusals)
 	if err != nil { // of the whole batch: every line gets it
-		answers = &wire.Items[flowfabric.SubmitResult]{}
+		answers = &wire.Items[api.SubmitResult]{}
 		for range refusals {
-			answers.Add(flowfabric.SubmitResult{}, s.itemProblem(x, err))
+			answers.Add(api.SubmitResult{}, s.itemProblem(x, err))
 		}
 	}
 	for _, item := range answers.Items {
@@ -95,11 +93,11 @@ func (s *Server) submitBatch(ctx context.Context, x *exchange, lines *lineWriter
 }
 
 // lineSubmission reads the submission of a line.
-func lineSubmission(text []byte, err error) (flowfabric.Submission, error) {
+func lineSubmission(text []byte, err error) (api.Submission, error) {
 	if err != nil {
-		return flowfabric.Submission{}, err
+		return api.Submission{}, err
 	}
-	var submission flowfabric.Submission
+	var submission api.Submission
 	err = wire.DecodeJSON(text, &submission)
 	return submission, err
 }

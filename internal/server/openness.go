@@ -3,13 +3,12 @@ package server
 import (
 	"context"
 	"log/slog"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/internal/clock"
+	"github.com/flowfabric/flowfabric/internal/service"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -20,16 +19,16 @@ const openCheck = 2 * time.Second
 // openness is whether the server requires no credentials (U123). It ends permanently with the first admin key, in whichever
 // process that is made.
 type openness struct {
-	client *flowfabric.Client
-	log    *slog.Logger
-	ended  atomic.Bool // or it never began
+	on    service.Backend
+	log   *slog.Logger
+	ended atomic.Bool // or it never began
 
 	mu  sync.Mutex           // held while the store is asked: one asks for all
 	age func() time.Duration // of the last look; nil: look at once
 }
 
-func newOpenness(client *flowfabric.Client, cfg Config) *openness {
-	o := &openness{client: client, log: cfg.Logger}
+func newOpenness(on service.Backend, cfg Config) *openness {
+	o := &openness{on: on, log: cfg.Logger}
 	o.ended.Store(!cfg.Open)
 	return o
 }
@@ -48,7 +47,7 @@ func (o *openness) look(ctx context.Context) (open bool, err error) {
 	if !o.now() || o.age != nil && o.age() < openCheck {
 		return o.now(), nil
 	}
-	locked, err := HasAdminKey(ctx, o.client)
+	locked, err := o.on.HasAdminKey(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -65,20 +64,6 @@ func (o *openness) again() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.age = nil
-}
-
-// HasAdminKey reports whether there is an API key with the role admin that was not revoked. An expired one counts: it shows that
-// credentials are to be required.
-func HasAdminKey(ctx context.Context, c *flowfabric.Client) (bool, error) {
-	for key, err := range c.Admin().APIKeys().List(ctx) {
-		if err != nil {
-			return false, err
-		}
-		if key.RevokedAt.IsZero() && slices.Contains(key.Roles, "admin") {
-			return true, nil
-		}
-	}
-	return false, nil
 }
 
 // IsOpen reports whether the server requires no credentials, as far as is known without reading the store.

@@ -5,13 +5,14 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/server"
 )
 
 // adminSettings are those of an admin key of all namespaces.
-var adminSettings = flowfabric.APIKeySettings{Name: "me", Roles: []string{"admin"}, Namespaces: []string{"*"}}
+var adminSettings = api.APIKeySettings{Name: "me", Roles: []string{"admin"}, Namespaces: []string{"*"}}
 
 func TestU123_open_mode_ends_for_good_with_the_first_admin_key(t *testing.T) {
 	t.Parallel()
@@ -63,11 +64,12 @@ func TestU123_open_mode_ends_when_another_process_makes_the_first_admin_key(t *t
 
 func TestU123_a_server_that_has_an_admin_key_is_never_open(t *testing.T) {
 	t.Parallel()
-	w := openWorld(t)
-	if _, err := w.Admin().APIKeys().Create(t.Context(), adminSettings); err != nil {
-		t.Fatal(err)
-	}
-	w.get(t, "/v1/whoami").refuses(t, 401, "missing_credentials")
+	onEveryStore(t, func(t *testing.T, w *world) {
+		if _, err := w.Admin().APIKeys().Create(t.Context(), adminSettings); err != nil {
+			t.Fatal(err)
+		}
+		w.get(t, "/v1/whoami").refuses(t, 401, "missing_credentials")
+	})
 }
 
 // A proxy on the same machine makes callers from anywhere look as if they were on it.

@@ -3,7 +3,7 @@ package server
 import (
 	"context"
 
-	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -22,12 +22,14 @@ func (s *Server) serveOperators() {
 }
 
 // passShown serves a command as the service performs it, and returns the execution in its usual view.
-func passShown[Req any](s *Server, call wire.Call[Req, flowfabric.Execution]) {
-	s.handle(call.Operation, func(ctx context.Context, r any) (answer, error) { return shownAfter(ask(ctx, s, call, r.(*Req))) })
+func passShown[Req any](s *Server, call wire.Call[Req, api.Execution]) {
+	s.handle(call.Operation, func(ctx context.Context, x *exchange, r any) (answer, error) {
+		return shownAfter(ask(ctx, s, x.by, call, r.(*Req)))
+	})
 }
 
 // shownAfter answers with an execution after a change.
-func shownAfter(x *flowfabric.Execution, err error) (answer, error) {
+func shownAfter(x *api.Execution, err error) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
@@ -35,26 +37,26 @@ func shownAfter(x *flowfabric.Execution, err error) (answer, error) {
 }
 
 // cancel cancels: with a lease for the worker that has it, which gets all of the execution, else for an operator (U45).
-func (s *Server) cancel(ctx context.Context, r *wire.CancelRequest) (answer, error) {
-	cancelled, err := ask(ctx, s, wire.CancelExecution, r)
+func (s *Server) cancel(ctx context.Context, x *exchange, r *wire.CancelRequest) (answer, error) {
+	cancelled, err := ask(ctx, s, x.by, wire.CancelExecution, r)
 	if err != nil || r.Body.Lease.IsZero() && r.LeaseHeader.IsZero() {
 		return shownAfter(cancelled, err)
 	}
-	return shownAfter(s.client.Get(ctx, cancelled.ID))
+	return shownAfter(s.execution(ctx, x, cancelled.ID, 0))
 }
 
 // revoke revokes a lease (U50). The reason why the execution could not be handed over has the form of this server's refusals.
-func (s *Server) revoke(ctx context.Context, r *wire.RevokeRequest) (answer, error) {
-	revocation, err := ask(ctx, s, wire.RevokeLease, r)
+func (s *Server) revoke(ctx context.Context, x *exchange, r *wire.RevokeRequest) (answer, error) {
+	revocation, err := ask(ctx, s, x.by, wire.RevokeLease, r)
 	if err != nil {
 		return answer{}, err
 	}
-	revocation.HandToError = s.itemProblem(exchangeOf(ctx), revocation.HandToError.Refusal())
+	revocation.HandToError = s.itemProblem(x, revocation.HandToError.Refusal())
 	return shows(revocation), nil
 }
 
 // operatorClaim leases an execution to an operator (U51).
-func (s *Server) operatorClaim(ctx context.Context, r *wire.OperatorClaimRequest) (answer, error) {
-	claimed, err := ask(ctx, s, wire.ClaimExecution, r)
+func (s *Server) operatorClaim(ctx context.Context, x *exchange, r *wire.OperatorClaimRequest) (answer, error) {
+	claimed, err := ask(ctx, s, x.by, wire.ClaimExecution, r)
 	return taskShown(claimed, r.Body.Encoding, err)
 }

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -32,12 +32,11 @@ func (x *exchange) mayWorkOn(lanes ...string) error {
 }
 
 // mayTake refuses a key that is bound to lanes of which the execution's is none.
-func (s *Server) mayTake(ctx context.Context, id flowfabric.ID) error {
-	x := exchangeOf(ctx)
+func (s *Server) mayTake(ctx context.Context, x *exchange, id api.ID) error {
 	if x.lanes() == nil {
 		return nil
 	}
-	execution, err := s.outline(ctx, id)
+	execution, err := s.outline(ctx, x.by, id)
 	if err != nil {
 		return err
 	}
@@ -46,8 +45,8 @@ func (s *Server) mayTake(ctx context.Context, id flowfabric.ID) error {
 
 // inLanes reports whether a worker of certain lanes may read the execution: the execution is in one of them, or is a child of one
 // that is, whose result its parent reads.
-func (s *Server) inLanes(ctx context.Context, x *exchange, id flowfabric.ID) (bool, error) {
-	execution, err := s.outline(ctx, id)
+func (s *Server) inLanes(ctx context.Context, x *exchange, id api.ID) (bool, error) {
+	execution, err := s.outline(ctx, x.by, id)
 	if err != nil {
 		return false, err
 	}
@@ -57,8 +56,8 @@ func (s *Server) inLanes(ctx context.Context, x *exchange, id flowfabric.ID) (bo
 	if execution.ParentID == "" {
 		return false, nil
 	}
-	parent, err := s.outline(ctx, execution.ParentID)
-	if errors.Is(err, flowfabric.ErrNotFound) {
+	parent, err := s.outline(ctx, x.by, execution.ParentID)
+	if errors.Is(err, api.ErrNotFound) {
 		return false, nil // it was removed before its child
 	}
 	return err == nil && x.mayWorkOn(parent.Lane) == nil, err
@@ -67,7 +66,7 @@ func (s *Server) inLanes(ctx context.Context, x *exchange, id flowfabric.ID) (bo
 // leasedInLanes reports whether a worker of certain lanes charges for what it works on: the execution is in one of them, and an instance that
 // the caller's key registered holds its lease.
 func (s *Server) leasedInLanes(ctx context.Context, x *exchange, r any) (bool, error) {
-	var id flowfabric.ID
+	var id api.ID
 	switch r := r.(type) {
 	case *wire.ChargeBudgetRequest:
 		id = r.Body.ExecutionID
@@ -77,12 +76,12 @@ func (s *Server) leasedInLanes(ctx context.Context, x *exchange, r any) (bool, e
 	if id == "" {
 		return false, nil
 	}
-	execution, err := s.outline(ctx, id)
+	execution, err := s.outline(ctx, x.by, id)
 	if err != nil || execution.Lease == nil || x.mayWorkOn(execution.Lane) != nil {
 		return false, err
 	}
 	own, err := s.owns(ctx, x, execution.Lease.InstanceID)
-	if errors.Is(err, flowfabric.ErrNotFound) {
+	if errors.Is(err, api.ErrNotFound) {
 		return false, nil // the record of its instance is gone
 	}
 	return own, err

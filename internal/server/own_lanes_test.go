@@ -8,17 +8,18 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/server"
-	"github.com/flowfabric/flowfabric/internal/transport"
+	"github.com/flowfabric/flowfabric/internal/service"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
 // laneKey makes a key that works on certain lanes.
 func (w *world) laneKey(t testing.TB, namespace string, lanes []string, roles ...string) string {
 	t.Helper()
-	key, err := w.Admin().APIKeys().Create(t.Context(), flowfabric.APIKeySettings{
+	key, err := w.Admin().APIKeys().Create(t.Context(), api.APIKeySettings{
 		Name: strings.Join(roles, "+") + "@" + strings.Join(lanes, "+"), Roles: roles, Namespaces: []string{namespace}, Lanes: lanes,
 	})
 	if err != nil {
@@ -127,15 +128,15 @@ func TestU98_a_work_key_with_lanes_charges_for_what_it_holds_there_alone(t *test
 
 // counting counts how often executions are read with their payloads.
 type counting struct {
-	transport.Transport
+	service.Backend
 	whole *atomic.Int64
 }
 
-func (c counting) Do(ctx context.Context, op *wire.Operation, request, answer any, how transport.Options) error {
+func (c counting) Do(ctx context.Context, by service.Caller, op *wire.Operation, request, answer any) error {
 	if r, ok := request.(*wire.GetExecutionRequest); ok && r.View == wire.ViewFull {
 		c.whole.Add(1)
 	}
-	return c.Transport.Do(ctx, op, request, answer, how)
+	return c.Backend.Do(ctx, by, op, request, answer)
 }
 
 // Whether a key may do something with an execution is decided without its payloads, which may be large and may be damaged (U122).
@@ -149,8 +150,8 @@ func TestU122_who_may_read_an_execution_is_decided_without_its_payloads(t *testi
 				t.Fatalf("Open: %v", err)
 			}
 			conn := client.Connection()
-			counted := counting{conn.Transport, &atomic.Int64{}}
-			conn.Transport = counted
+			counted := counting{backend(client), &atomic.Int64{}}
+			conn.Transport = service.NewInProcess(counted, service.Owner("local", "default"))
 			w := serveClient(t, flowfabric.NewClient(conn), server.Config{})
 			submitter, mail := w.key(t, "default", "submit"), w.laneKey(t, "default", []string{"mail"}, "work")
 			id := w.send(t, request{method: "POST", path: "/v1/executions", key: submitter, body: `{"kind":"job","lane":"mail","input":"text"}`}).wants(t, 201).text(t, "execution_id")

@@ -5,7 +5,9 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric"
-	"github.com/flowfabric/flowfabric/internal/principal"
+	"github.com/flowfabric/flowfabric/api"
+	"github.com/flowfabric/flowfabric/internal/inprocess"
+	"github.com/flowfabric/flowfabric/internal/service"
 )
 
 // Names of keys are not unique: what a key submitted is its own by its id, which a rotation keeps.
@@ -48,7 +50,7 @@ func TestU122_two_keys_of_one_name_do_not_share_what_they_submitted(t *testing.T
 func TestU122_a_rotated_key_and_one_that_was_renamed_keep_what_they_submitted(t *testing.T) {
 	t.Parallel()
 	keyedOnEveryStore(t, func(t *testing.T, w *world) {
-		created, err := w.Admin().APIKeys().Create(t.Context(), flowfabric.APIKeySettings{Name: "shop", Roles: []string{"submit"}, Namespaces: []string{"default"}})
+		created, err := w.Admin().APIKeys().Create(t.Context(), api.APIKeySettings{Name: "shop", Roles: []string{"submit"}, Namespaces: []string{"default"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -58,7 +60,7 @@ func TestU122_a_rotated_key_and_one_that_was_renamed_keep_what_they_submitted(t 
 			t.Fatal(err)
 		}
 		name := "store"
-		if _, err := w.Admin().APIKeys().Change(t.Context(), created.ID, flowfabric.APIKeyChange{Name: &name}); err != nil {
+		if _, err := w.Admin().APIKeys().Change(t.Context(), created.ID, api.APIKeyChange{Name: &name}); err != nil {
 			t.Fatal(err)
 		}
 		for _, secret := range []string{created.Secret, rotated.Secret} {
@@ -71,12 +73,12 @@ func TestU122_a_rotated_key_and_one_that_was_renamed_keep_what_they_submitted(t 
 func TestU122_what_was_submitted_under_a_name_alone_is_the_names(t *testing.T) {
 	t.Parallel()
 	keyedOnEveryStore(t, func(t *testing.T, w *world) {
-		named := principal.With(t.Context(), principal.Principal{Name: "submit@default", Namespaces: []string{"default"}, Namespace: "default"})
-		handle, err := w.Submit(named, flowfabric.Submission{Kind: "job"})
+		named, _ := inprocess.As(w.Client, service.Caller{Name: "submit@default", Namespaces: []string{"default"}, Namespace: "default"})
+		handle, err := named.Submit(t.Context(), flowfabric.Submission{Kind: "job"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		flow, err := w.Flows().Submit(named, flowfabric.Flow{Kind: "g", Nodes: []flowfabric.Node{{Name: "n", Kind: "job"}}})
+		flow, err := named.Flows().Submit(t.Context(), flowfabric.Flow{Kind: "g", Nodes: []flowfabric.Node{{Name: "n", Kind: "job"}}})
 		if err != nil {
 			t.Fatal(err)
 		}

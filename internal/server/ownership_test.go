@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 func TestU103_a_work_key_steers_only_the_instances_that_it_registered(t *testing.T) {
@@ -142,7 +142,7 @@ func TestS53_U103_only_an_operator_ends_the_drain_of_an_operator(t *testing.T) {
 func TestU103_a_rotated_key_keeps_its_instances(t *testing.T) {
 	t.Parallel()
 	keyedOnEveryStore(t, func(t *testing.T, w *world) {
-		created, err := w.Admin().APIKeys().Create(t.Context(), flowfabric.APIKeySettings{Name: "w", Roles: []string{"work"}, Namespaces: []string{"default"}})
+		created, err := w.Admin().APIKeys().Create(t.Context(), api.APIKeySettings{Name: "w", Roles: []string{"work"}, Namespaces: []string{"default"}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,23 +6,26 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// isEmpty reports whether a request asks for an empty page (U16); for the client 0 is the usual size.
+// isEmpty reports whether a request asks for an empty page (U16).
 func isEmpty(f wire.PageFields) bool { return f.Limit != nil && *f.Limit == 0 }
 
-// limitOf returns the limit of a page for the client; 0: the default. For an empty page it reads one item: a request that is
-// refused with another limit is refused with 0 too.
-func limitOf(f wire.PageFields) int {
-	switch {
-	case f.Limit == nil:
-		return 0
-	case isEmpty(f):
-		return 1
+// everything reads all pages of a list.
+func everything[T any](read func(cursor string) (*api.Page[T], error)) ([]T, error) {
+	var all []T
+	for cursor := ""; ; {
+		page, err := read(cursor)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page.Items...)
+		if cursor = page.NextCursor; cursor == "" {
+			return all, nil
+		}
 	}
-	return *f.Limit
 }
 
 func checkLimit(f wire.PageFields) error {
@@ -41,7 +44,7 @@ const (
 
 // cutPage cuts a page out of a list that only grows at its end. Its cursor is bound to the list. It ends early
 // where its payloads would pass pageBytes.
-func cutPage[T any](all []T, f wire.PageFields, bound string, size func(T) int) (page flowfabric.Page[T], err error) {
+func cutPage[T any](all []T, f wire.PageFields, bound string, size func(T) int) (page api.Page[T], err error) {
 	if err := checkLimit(f); err != nil {
 		return page, err
 	}

@@ -11,7 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -382,7 +383,7 @@ func TestU122_who_may_not_is_refused_whatever_its_body_says(t *testing.T) {
 		for _, role := range []string{"read", "submit", "work", "operate", "admin"} {
 			keys[role] = w.key(t, "default", role)
 		}
-		own, err := w.Admin().APIKeys().Create(t.Context(), flowfabric.APIKeySettings{Name: "own", Roles: []string{"submit"}, Namespaces: []string{"default"}})
+		own, err := w.Admin().APIKeys().Create(t.Context(), api.APIKeySettings{Name: "own", Roles: []string{"submit"}, Namespaces: []string{"default"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -455,7 +456,7 @@ func TestU122_who_may_not_is_refused_whatever_its_body_says(t *testing.T) {
 func (w *world) overridesAreAudited(t *testing.T) {
 	t.Helper()
 	for _, action := range []string{"complete_override", "fail_override", "operator_claim", "revoke"} {
-		rows, err := w.Admin().AuditPage(t.Context(), flowfabric.AuditFilter{Action: action})
+		rows, err := w.Admin().AuditPage(t.Context(), ops.AuditFilter{Action: action})
 		if err != nil {
 			t.Fatal(err)
 		}

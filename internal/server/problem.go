@@ -11,26 +11,26 @@ import (
 	"sync"
 	"time"
 
-	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
 // codes is the table of codes by name.
-var codes = sync.OnceValue(func() map[string]flowfabric.CodeInfo {
-	byName := map[string]flowfabric.CodeInfo{}
-	for _, info := range flowfabric.Codes() {
+var codes = sync.OnceValue(func() map[string]api.CodeInfo {
+	byName := map[string]api.CodeInfo{}
+	for _, info := range api.Codes() {
 		byName[info.Code] = info
 	}
 	return byName
 })
 
 // refusal is an error of the server's own, with what makes it useful.
-type refusal struct{ e flowfabric.Error }
+type refusal struct{ e api.Error }
 
 // refuse makes a refusal of a code.
 func refuse(code, detail string) *refusal {
 	info := codes()[code]
-	return &refusal{flowfabric.Error{Code: code, Class: info.Class, Retryable: info.Retryable, Message: detail}}
+	return &refusal{api.Error{Code: code, Class: info.Class, Retryable: info.Retryable, Message: detail}}
 }
 
 // Error returns code and message.
@@ -157,12 +157,12 @@ func placed(p *wire.Problem, place func(field string) string) *wire.Problem {
 }
 
 // errorOf turns whatever went wrong into an Error of the table.
-func (s *Server) errorOf(x *exchange, err error) flowfabric.Error {
+func (s *Server) errorOf(x *exchange, err error) api.Error {
 	var (
 		own      *refusal
 		faults   wire.Errors
 		fault    *wire.Error
-		public   *flowfabric.Error
+		public   *api.Error
 		tooLarge *http.MaxBytesError
 	)
 	switch {
@@ -202,7 +202,7 @@ func tooLargeHead() *refusal {
 }
 
 // faultsOf is the error of a request that cannot be read.
-func faultsOf(faults wire.Errors) flowfabric.Error {
+func faultsOf(faults wire.Errors) api.Error {
 	first := faults[0]
 	r := refuse(first.Code, first.Detail).at(first.Field).hint(first.Hint)
 	if first.Limit > 0 {
@@ -211,7 +211,7 @@ func faultsOf(faults wire.Errors) flowfabric.Error {
 	e := r.e
 	if len(faults) > 1 {
 		for _, f := range faults {
-			e.Errors = append(e.Errors, flowfabric.FieldError{Field: f.Field, Code: f.Code, Message: f.Detail, Hint: f.Hint})
+			e.Errors = append(e.Errors, api.FieldError{Field: f.Field, Code: f.Code, Message: f.Detail, Hint: f.Hint})
 		}
 	}
 	return e
@@ -227,7 +227,7 @@ func (x *exchange) place(field string) string {
 
 // asSent names the header where its key stood in for a name that the body does not give (U13): a refusal of that name is one of the header (U11).
 func asSent(err error, field, given string) error {
-	var refusal *flowfabric.Error
+	var refusal *api.Error
 	if given != "" || !errors.As(err, &refusal) || refusal.Field != field {
 		return err
 	}

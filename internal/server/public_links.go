@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -39,7 +38,7 @@ func (s *Server) openLink(ctx context.Context, x *exchange) (answer, error) {
 func (s *Server) linkPage(ctx context.Context, x *exchange) (page *api.LinkPage, err error) {
 	request := &wire.OpenLinkRequest{Link: x.r.PathValue("link"), Token: x.r.PathValue("token")}
 	err = s.tryToken(ctx, x, func() (err error) {
-		page, err = ask(ctx, s, wire.OpenLink, request)
+		page, err = ask(ctx, s, x.by, wire.OpenLink, request)
 		return err
 	})
 	return page, err
@@ -57,7 +56,7 @@ func (s *Server) decideLink(ctx context.Context, x *exchange) (answer, error) {
 		d = api.LinkDecision{}
 	}
 	outcome, err := s.decide(ctx, x, d)
-	if fault != nil && flowfabric.CodeOf(err) == "invalid_decision" {
+	if fault != nil && api.CodeOf(err) == "invalid_decision" {
 		err = fault
 	}
 	switch {
@@ -75,7 +74,7 @@ func (s *Server) decide(ctx context.Context, x *exchange, d api.LinkDecision) (o
 	request := &wire.DecideLinkRequest{Link: x.r.PathValue("link"), Token: x.r.PathValue("token")}
 	request.Body.LinkDecision = d
 	err = s.tryToken(ctx, x, func() (err error) {
-		outcome, err = ask(x.acting(ctx), s, wire.DecideLink, request)
+		outcome, err = ask(ctx, s, x.acting(), wire.DecideLink, request)
 		return err
 	})
 	return outcome, err
@@ -111,7 +110,7 @@ func backToPage(x *exchange) answer {
 
 // undecidedPage is the page again, with why nothing was decided and with what was typed.
 func (s *Server) undecidedPage(ctx context.Context, x *exchange, refused error, comment string) (answer, error) {
-	code := flowfabric.CodeOf(refused)
+	code := api.CodeOf(refused)
 	if code == "link_not_found" || code == "rate_limited" {
 		return s.htmlPage(x, nil, refused, typed{})
 	}
@@ -140,7 +139,7 @@ func (s *Server) htmlPage(x *exchange, p *api.LinkPage, err error, t typed) (ans
 		switch {
 		case p.State == linkDecided:
 		case p.Refused != nil:
-			x.code = flowfabric.CodeOf(p.Refused)
+			x.code = api.CodeOf(p.Refused)
 		case t.refusal != nil:
 			x.code = t.refusal.Code
 		}
@@ -154,7 +153,7 @@ func (s *Server) htmlPage(x *exchange, p *api.LinkPage, err error, t typed) (ans
 
 // withLink is why a link cannot be decided, with what the link was about.
 func withLink(p *api.LinkPage) error {
-	var told *flowfabric.Error
+	var told *api.Error
 	if !errors.As(p.Refused, &told) {
 		return p.Refused
 	}

@@ -11,7 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/engine"
@@ -310,7 +313,7 @@ func TestW71_U131_a_decision_is_in_the_audit_log_under_the_name_of_the_approver(
 		id, link := w.link(t, a, "")
 		w.visit(t, link, decides("approve", "")).wants(t, 303)
 		w.visit(t, link, decides("approve", "")).wants(t, 303)
-		rows, err := w.Admin().AuditPage(t.Context(), flowfabric.AuditFilter{Action: "decide"})
+		rows, err := w.Admin().AuditPage(t.Context(), ops.AuditFilter{Action: "decide"})
 		if err != nil || len(rows.Items) != 1 || rows.Items[0].Principal != "ann@example.com" || rows.Items[0].EntityID != id {
 			t.Errorf("%+v, %v", rows, err)
 		}
@@ -442,7 +445,7 @@ func TestU86_a_link_works_below_a_mount_and_with_api_keys_required(t *testing.T)
 // serveClientBelow serves the store of a world once more, to those who have API keys, below a path of another program.
 func serveClientBelow(t *testing.T, w *world, prefix string) *world {
 	t.Helper()
-	s, err := server.New(w.Client, server.Config{})
+	s, err := server.New(backend(w.Client), server.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -467,7 +470,7 @@ func TestU86_a_remote_client_opens_and_decides_links_as_an_embedded_one_does(t *
 		a := w.asks(t, quorum)
 		id, link := w.link(t, a, "")
 		token := flowfabric.TokenOf(tokenIn(link))
-		same := func(id string) (*flowfabric.LinkPage, *flowfabric.LinkPage) {
+		same := func(id string) (*api.LinkPage, *api.LinkPage) {
 			t.Helper()
 			here, err := w.Waitpoints().OpenLink(t.Context(), id, token)
 			if err != nil {
@@ -489,19 +492,19 @@ func TestU86_a_remote_client_opens_and_decides_links_as_an_embedded_one_does(t *
 			if _, err := remote.Waitpoints().OpenLink(t.Context(), id, wrong); flowfabric.CodeOf(err) != "link_not_found" {
 				t.Errorf("%v", err)
 			}
-			if _, err := remote.Waitpoints().Decide(t.Context(), id, wrong, flowfabric.LinkDecision{Decision: "approve"}); flowfabric.CodeOf(err) != "link_not_found" {
+			if _, err := remote.Waitpoints().Decide(t.Context(), id, wrong, api.LinkDecision{Decision: "approve"}); flowfabric.CodeOf(err) != "link_not_found" {
 				t.Errorf("%v", err)
 			}
 		}
-		_, err = remote.Waitpoints().Decide(t.Context(), id, token, flowfabric.LinkDecision{Decision: "perhaps"})
+		_, err = remote.Waitpoints().Decide(t.Context(), id, token, api.LinkDecision{Decision: "perhaps"})
 		if flowfabric.CodeOf(err) != "invalid_decision" {
 			t.Errorf("%v", err)
 		}
-		outcome, err := remote.Waitpoints().Decide(t.Context(), id, token, flowfabric.LinkDecision{Decision: "approve", Comment: "yes"})
+		outcome, err := remote.Waitpoints().Decide(t.Context(), id, token, api.LinkDecision{Decision: "approve", Comment: "yes"})
 		if err != nil || outcome.Outcome != "decided" || outcome.Effect != "appended_to_waitpoint" {
 			t.Errorf("%+v, %v", outcome, err)
 		}
-		again, err := remote.Waitpoints().Decide(t.Context(), id, token, flowfabric.LinkDecision{Decision: "reject"})
+		again, err := remote.Waitpoints().Decide(t.Context(), id, token, api.LinkDecision{Decision: "reject"})
 		if err != nil || again.Outcome != "already_decided" || again.Decision != "approve" || !again.DecidedAt.Equal(outcome.DecidedAt) {
 			t.Errorf("%+v, %v", again, err)
 		}

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -94,7 +94,7 @@ const (
 )
 
 // pageOfLink is the page of a link that was opened with its token.
-func pageOfLink(p *flowfabric.LinkPage, t typed) (approvePage, int) {
+func pageOfLink(p *api.LinkPage, t typed) (approvePage, int) {
 	page := approvePage{Title: cmp.Or(p.Title, "Your decision is needed"), Approver: p.Approver, Message: p.Message, Footer: pageFooter}
 	page.Tab = page.Title
 	status := http.StatusOK
@@ -122,9 +122,9 @@ func pageOfLink(p *flowfabric.LinkPage, t typed) (approvePage, int) {
 const linkDecided = "decided"
 
 // decidedNotice describes who decided what, and when (W72).
-func decidedNotice(p *flowfabric.LinkPage) *notice {
+func decidedNotice(p *api.LinkPage) *notice {
 	label := p.Decision
-	if i := slices.IndexFunc(p.Choices, func(c flowfabric.LinkChoice) bool { return c.ID == p.Decision }); i >= 0 {
+	if i := slices.IndexFunc(p.Choices, func(c api.LinkChoice) bool { return c.ID == p.Decision }); i >= 0 {
 		label = p.Choices[i].Label
 	}
 	n := &notice{Tone: "good", What: "Decided: " + label}
@@ -138,7 +138,7 @@ func decidedNotice(p *flowfabric.LinkPage) *notice {
 
 // goneNotice describes why the question can no longer be decided (W73).
 func goneNotice(refused error) *notice {
-	switch code := flowfabric.CodeOf(refused); code {
+	switch code := api.CodeOf(refused); code {
 	case "link_expired":
 		return &notice{Tone: "rest", What: "This link has expired", Lines: []string{
 			"Its time ended" + momentOf(refused, "expires_at") + ", and nothing was decided with it.", "If a decision is still needed, ask whoever sent it for a new link.",
@@ -165,7 +165,7 @@ var endings = map[string]string{
 // endingOf says how the waitpoint of a link ended.
 func endingOf(refused error) string {
 	reason, _ := current(refused, "close_reason").(string)
-	if flowfabric.CodeOf(refused) == "waitpoint_expired" {
+	if api.CodeOf(refused) == "waitpoint_expired" {
 		reason = "expired"
 	}
 	return fmt.Sprintf(cmp.Or(endings[reason], endings["ended"]), momentOf(refused, "closed_at"))
@@ -173,7 +173,7 @@ func endingOf(refused error) string {
 
 // current returns a detail of a refusal; nil if it is absent.
 func current(refused error, name string) any {
-	var e *flowfabric.Error
+	var e *api.Error
 	if !errors.As(refused, &e) {
 		return nil
 	}
@@ -234,7 +234,7 @@ func brokenPage(p *wire.Problem) approvePage {
 }
 
 // workFacts are the facts about the work.
-func workFacts(p *flowfabric.LinkPage) []fact {
+func workFacts(p *api.LinkPage) []fact {
 	var all []fact
 	if p.Asker != "" {
 		all = append(all, fact{Name: "Asked by", Text: p.Asker})
@@ -251,7 +251,7 @@ func workFacts(p *flowfabric.LinkPage) []fact {
 }
 
 // timeLeft says how far the decision is and how long it can be made.
-func timeLeft(p *flowfabric.LinkPage) []fact {
+func timeLeft(p *api.LinkPage) []fact {
 	var all []fact
 	if text := progressOf(p); text != "" {
 		all = append(all, fact{Name: "So far", Text: text})
@@ -264,7 +264,7 @@ func timeLeft(p *flowfabric.LinkPage) []fact {
 }
 
 // progressOf returns "1 of 2 have approved"; "" if approvals are not counted.
-func progressOf(p *flowfabric.LinkPage) string {
+func progressOf(p *api.LinkPage) string {
 	if p.Needed == 0 {
 		return ""
 	}
@@ -272,7 +272,7 @@ func progressOf(p *flowfabric.LinkPage) string {
 }
 
 // countedInWords says what those have done who are counted: by the label of the choice that says it, where the link has one.
-func countedInWords(p *flowfabric.LinkPage) string {
+func countedInWords(p *api.LinkPage) string {
 	switch p.Counted {
 	case "":
 		return "answered"
@@ -288,9 +288,9 @@ func countedInWords(p *flowfabric.LinkPage) string {
 }
 
 // formOf is the form of a link that can be decided. What was typed is kept.
-func formOf(p *flowfabric.LinkPage, t typed) *decisionForm {
+func formOf(p *api.LinkPage, t typed) *decisionForm {
 	form := &decisionForm{Required: p.CommentRequired, Comment: t.comment}
-	first := max(0, slices.IndexFunc(p.Choices, func(c flowfabric.LinkChoice) bool { return c.ID == "approve" }))
+	first := max(0, slices.IndexFunc(p.Choices, func(c api.LinkChoice) bool { return c.ID == "approve" }))
 	for i, c := range p.Choices {
 		form.Choices = append(form.Choices, choice{ID: c.ID, Label: c.Label, First: i == first})
 	}

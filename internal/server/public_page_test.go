@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -32,12 +33,12 @@ func TestU87_the_page_says_what_is_counted(t *testing.T) {
 		"approved": "1 of 2 have approved.", "rejected": "1 of 2 have rejected.", "shipped": "1 of 2 have chosen “Ship it”.",
 		"seen": "1 of 2 have sent “seen”.", "": "1 of 2 have answered.",
 	} {
-		page := &flowfabric.LinkPage{ApprovalLink: flowfabric.ApprovalLink{Choices: choices}, Needed: 2, Progress: 1, Counted: counted}
+		page := &api.LinkPage{ApprovalLink: flowfabric.ApprovalLink{Choices: choices}, Needed: 2, Progress: 1, Counted: counted}
 		if got := progressOf(page); got != want {
 			t.Errorf("%q is %q, want %q", counted, got, want)
 		}
 	}
-	if got := progressOf(&flowfabric.LinkPage{Counted: "approved"}); got != "" {
+	if got := progressOf(&api.LinkPage{Counted: "approved"}); got != "" {
 		t.Errorf("nothing is counted: %q", got)
 	}
 }
@@ -48,7 +49,7 @@ func TestW73_every_way_in_which_a_wait_ends_is_told_in_words(t *testing.T) {
 		"resumed": "The work continued", "timed_out": "ran out", "expired": "ran out", "closed": "taken back", "denied": "denied", "ended": "ended", "a word of later": "ended",
 	} {
 		refused := &flowfabric.Error{Code: "waitpoint_closed", Current: map[string]any{"close_reason": reason, "closed_at": "2026-03-05T14:05:06.000Z"}}
-		page, status := pageOfLink(&flowfabric.LinkPage{Refused: refused}, typed{})
+		page, status := pageOfLink(&api.LinkPage{Refused: refused}, typed{})
 		text, err := page.render()
 		if err != nil || status != http.StatusGone || !strings.Contains(string(text), want) || !strings.Contains(string(text), "on 5 March 2026 at 14:05 UTC") {
 			t.Errorf("%s: %d %s %v", reason, status, text, err)
@@ -76,7 +77,7 @@ func TestW70_the_policy_names_the_one_style_of_the_page(t *testing.T) {
 
 func TestU87_a_server_that_cannot_answer_does_not_say_that_nothing_was_decided(t *testing.T) {
 	t.Parallel()
-	page, status := pageOfLink(&flowfabric.LinkPage{}, typed{comment: "typed", refusal: &wire.Problem{Code: "timeout", Status: 504}})
+	page, status := pageOfLink(&api.LinkPage{}, typed{comment: "typed", refusal: &wire.Problem{Code: "timeout", Status: 504}})
 	text, err := page.render()
 	if err != nil || status != 504 || !strings.Contains(string(text), "may not have been recorded") || !strings.Contains(string(text), "typed</textarea>") {
 		t.Errorf("%d %s %v", status, text, err)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 
-	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -48,10 +47,10 @@ func sendOn[Req any](
 	}
 	var receipt *api.SignalReceipt
 	err := s.tryToken(ctx, x, func() (err error) {
-		receipt, err = ask(x.acting(ctx), s, call, r)
+		receipt, err = ask(ctx, s, x.acting(), call, r)
 		return err
 	})
-	if fault != nil && flowfabric.CodeOf(err) == "invalid_signal" {
+	if fault != nil && api.CodeOf(err) == "invalid_signal" {
 		err = fault
 	}
 	return shows(receipt), err

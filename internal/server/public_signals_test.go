@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/server"
 )
 
@@ -492,7 +493,7 @@ func TestU81_a_remote_client_signals_with_the_token_and_without_a_key(t *testing
 		}
 		defer client.Close(t.Context())
 		a, other := w.asks(t, ""), w.asks(t, "")
-		signal := func(s flowfabric.Signal) (flowfabric.SignalReceipt, error) { return client.Signal(t.Context(), s) }
+		signal := func(s flowfabric.Signal) (api.SignalReceipt, error) { return client.Signal(t.Context(), s) }
 		refused := func(code string, s flowfabric.Signal) {
 			t.Helper()
 			_, err := signal(s)

@@ -9,7 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/ops"
+
+	"github.com/flowfabric/flowfabric/api"
 )
 
 // asleep is an execution that waits at a waitpoint.
@@ -106,8 +108,8 @@ func decides(decision, comment string) url.Values {
 func (w *world) everything(t testing.TB, a asleep) string {
 	t.Helper()
 	var all strings.Builder
-	for after := flowfabric.FromStart; ; {
-		page, err := w.Events().Read(t.Context(), flowfabric.ReadOptions{After: after, Limit: 1000})
+	for after := api.FromStart; ; {
+		page, err := w.Events().Read(t.Context(), ops.ReadOptions{After: after, Limit: 1000})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -37,7 +37,7 @@ func (s *Server) authenticateToken(x *exchange) (caller, error) {
 // lock out others in its network.
 func (s *Server) tryToken(ctx context.Context, x *exchange, do func() error) error {
 	blocked, err := s.tokens.try(ctx, x.address, do)
-	if code := flowfabric.CodeOf(err); code != "invalid_token" && code != "link_not_found" {
+	if code := api.CodeOf(err); code != "invalid_token" && code != "link_not_found" {
 		return err
 	}
 	if blocked {
@@ -53,7 +53,7 @@ const uuidLength = 36
 
 // isUUID reports whether a text is a bare UUID.
 func isUUID(text string) bool {
-	_, err := flowfabric.ParseID(text)
+	_, err := api.ParseID(text)
 	return err == nil && len(text) == uuidLength
 }
 

@@ -7,7 +7,7 @@ import (
 	_ "embed"
 	"html/template"
 
-	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -18,7 +18,7 @@ func (s *Server) serveReaders() {
 }
 
 // getOpenAPI delivers the document (U116).
-func (s *Server) getOpenAPI(context.Context, *wire.None) (answer, error) {
+func (s *Server) getOpenAPI(context.Context, *exchange, *wire.None) (answer, error) {
 	return answer{raw: &wire.Raw{Data: s.document(), ContentType: jsonContent}}, nil
 }
 
@@ -41,28 +41,28 @@ func page(name string, data any) (answer, error) {
 }
 
 // getDocs serves the API documentation as a page (U116).
-func (s *Server) getDocs(ctx context.Context, _ *wire.None) (answer, error) {
+func (s *Server) getDocs(ctx context.Context, x *exchange, _ *wire.None) (answer, error) {
 	return page("docs", struct {
 		Version    string
 		Sections   []docSection
-		Codes      []flowfabric.CodeInfo
+		Codes      []api.CodeInfo
 		ServerRoot string
 		Mount      string
-	}{s.cfg.Version, docSections(), flowfabric.Codes(), s.cfg.PublicURL, exchangeOf(ctx).mount})
+	}{s.cfg.Version, docSections(), api.Codes(), s.cfg.PublicURL, x.mount})
 }
 
 // getProblem serves the page of a code (U116).
-func (s *Server) getProblem(ctx context.Context, r *wire.GetProblemRequest) (answer, error) {
+func (s *Server) getProblem(ctx context.Context, x *exchange, r *wire.GetProblemRequest) (answer, error) {
 	info, ok := codes()[r.Code]
 	if !ok {
 		return answer{}, refuse("route_not_found", "there is no such code").at("path.code").hint("/docs lists the codes")
 	}
 	return page("problem", struct {
-		flowfabric.CodeInfo
+		api.CodeInfo
 		Title, Meaning, Advice, Mount string
 	}{
 		info, titleOf(info.Code), cmp.Or(info.Meaning, classTexts[info.Class].meaning), cmp.Or(info.Advice, classTexts[info.Class].advice),
-		exchangeOf(ctx).mount,
+		x.mount,
 	})
 }
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/engine"
@@ -27,7 +27,7 @@ func stopped(t *testing.T, address string) *world {
 
 func (w *world) boundRequests(t *testing.T, namespace string, perSecond int) {
 	t.Helper()
-	settings := flowfabric.NamespaceSettings{MaxRequestsPerSecond: perSecond}
+	settings := api.NamespaceSettings{MaxRequestsPerSecond: perSecond}
 	if _, err := w.Admin().Namespaces().Put(t.Context(), namespace, settings); err != nil {
 		t.Fatal(err)
 	}

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/flowfabric/flowfabric"
-	"github.com/flowfabric/flowfabric/internal/principal"
+	"github.com/flowfabric/flowfabric/api"
+	"github.com/flowfabric/flowfabric/internal/service"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -87,18 +87,18 @@ func (s *Server) holds(ctx context.Context, x *exchange, c wire.Condition, r any
 	case wire.OwnFeed:
 		return s.ownFeed(ctx, x, r)
 	case wire.OwnLanes:
-		return s.inLanes(ctx, x, flowfabric.ID(x.r.PathValue("id")))
+		return s.inLanes(ctx, x, api.ID(x.r.PathValue("id")))
 	case wire.LeasedInLanes:
 		return s.leasedInLanes(ctx, x, r)
 	case wire.WithLease:
-		return s.withLease(ctx, r)
+		return s.withLease(ctx, x, r)
 	case wire.OwnInstance:
 		return s.ownInstance(ctx, x)
 	case wire.WithOverride:
 		return overrides(r), nil
 	case wire.NoRemoval:
 		bulk, ok := r.(*wire.StartBulkRequest)
-		return ok && bulk.Body.Action != flowfabric.BulkRetain && bulk.Body.Action != flowfabric.BulkDelete, nil
+		return ok && bulk.Body.Action != api.BulkRetain && bulk.Body.Action != api.BulkDelete, nil
 	case wire.SharedThings:
 		return s.sharesNothing(ctx, x)
 	default: // Always, OwnListed, which the list itself sees to, and AllNamespaces, which authorize has decided
@@ -108,46 +108,46 @@ func (s *Server) holds(ctx context.Context, x *exchange, c wire.Condition, r any
 
 // ownWork reports whether the key itself submitted the execution or flow in the path.
 func (s *Server) ownWork(ctx context.Context, x *exchange) (bool, error) {
-	id := flowfabric.ID(x.r.PathValue("id"))
+	id := api.ID(x.r.PathValue("id"))
 	if strings.HasPrefix(x.route.Path, wire.ListFlows.Path+"/") {
 		return s.ownFlow(ctx, x, id)
 	}
 	return s.ownExecution(ctx, x, id)
 }
 
-func (s *Server) ownFlow(ctx context.Context, x *exchange, id flowfabric.ID) (bool, error) {
-	_, err := s.client.Flows().Get(x.actingAsSubmitter(ctx), id)
+func (s *Server) ownFlow(ctx context.Context, x *exchange, id api.ID) (bool, error) {
+	_, err := s.flow(ctx, x.asSubmitter(), id, 0)
 	return submittedBy(err)
 }
 
-func (s *Server) ownExecution(ctx context.Context, x *exchange, id flowfabric.ID) (bool, error) {
-	_, err := s.outline(x.actingAsSubmitter(ctx), id)
+func (s *Server) ownExecution(ctx context.Context, x *exchange, id api.ID) (bool, error) {
+	_, err := s.outline(ctx, x.asSubmitter(), id)
 	return submittedBy(err)
 }
 
 // outline is an execution for decisions about who may do what: without payloads.
-func (s *Server) outline(ctx context.Context, id flowfabric.ID) (*flowfabric.Execution, error) {
-	return ask(ctx, s, wire.GetExecution, &wire.GetExecutionRequest{ByID: wire.ByID{ID: string(id)}, View: wire.ViewSummary})
+func (s *Server) outline(ctx context.Context, by service.Caller, id api.ID) (*api.Execution, error) {
+	return ask(ctx, s, by, wire.GetExecution, &wire.GetExecutionRequest{ByID: wire.ByID{ID: string(id)}, View: wire.ViewSummary})
 }
 
-// submittedBy reads from the answer to actingAsSubmitter whether the caller submitted what was asked for.
+// submittedBy reads from the answer to asSubmitter whether the caller submitted what was asked for.
 func submittedBy(err error) (bool, error) {
-	if flowfabric.CodeOf(err) == "role_required" {
+	if api.CodeOf(err) == "role_required" {
 		return false, nil
 	}
 	return err == nil, err
 }
 
-// actingAsSubmitter is acting for reads of what the caller submitted itself.
-func (x *exchange) actingAsSubmitter(ctx context.Context) context.Context {
-	who, _ := principal.From(x.acting(ctx))
-	who.OwnWork = true
-	return principal.With(ctx, who)
+// asSubmitter returns the caller for reads of what it submitted itself.
+func (x *exchange) asSubmitter() service.Caller {
+	by := x.acting()
+	by.OwnWork = true
+	return by
 }
 
 // withLease reports whether a worker sends a lease. The engine checks whether it is the right one; where it does not, it is
 // looked up.
-func (s *Server) withLease(ctx context.Context, r any) (bool, error) {
+func (s *Server) withLease(ctx context.Context, x *exchange, r any) (bool, error) {
 	switch r := r.(type) {
 	case *wire.CancelRequest:
 		return !r.Body.Lease.IsZero() || !r.LeaseHeader.IsZero(), nil
@@ -158,7 +158,7 @@ func (s *Server) withLease(ctx context.Context, r any) (bool, error) {
 	case *wire.RevokeLinkRequest:
 		return !r.Body.Lease.IsZero() || !r.LeaseHeader.IsZero(), nil
 	case *wire.ListLinksRequest:
-		return s.holdsLease(ctx, r.LeaseHeader, r.Waitpoint)
+		return s.holdsLease(ctx, x, r.LeaseHeader, r.Waitpoint)
 	default:
 		return false, nil
 	}
@@ -184,6 +184,5 @@ func (s *Server) sharesNothing(ctx context.Context, x *exchange) (bool, error) {
 	if len(x.caller.Namespaces) != 1 {
 		return false, nil
 	}
-	only, err := ask(ctx, s, wire.OnlyNamespace, &wire.ByNamespace{Name: x.caller.Namespaces[0]})
-	return only != nil && *only, err
+	return s.on.OnlyNamespace(ctx, x.caller.Namespaces[0])
 }

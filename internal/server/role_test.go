@@ -9,30 +9,33 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/ops"
+
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/server"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
 func TestU122_every_route_lets_in_the_roles_of_the_table_and_no_other(t *testing.T) {
 	t.Parallel()
-	w := keyedWorld(t, server.Config{})
-	for role := wire.Read; role <= wire.Admin; role <<= 1 {
-		key := w.key(t, "*", role.String())
-		for _, o := range wire.Operations() {
-			if o.ID == wire.DrainServer.ID || o.ID == wire.MakeBackup.ID {
-				continue // they do what they say
-			}
-			answer := w.send(t, request{
-				method: o.Method, path: somePath(o, "0198f0a0-0000-7000-8000-000000000000"), key: key,
-				header: map[string]string{"FlowFabric-Namespace": "default"},
-			})
-			refused := answer.status == 403
-			if allowed := len(wire.Allows(o, role)) > 0; allowed == refused && !bounded(o, role) {
-				t.Errorf("%s with role %s: %d %s", o.ID, role, answer.status, answer.body)
+	keyedOnEveryStore(t, func(t *testing.T, w *world) {
+		for role := wire.Read; role <= wire.Admin; role <<= 1 {
+			key := w.key(t, "*", role.String())
+			for _, o := range wire.Operations() {
+				if o.ID == wire.DrainServer.ID || o.ID == wire.MakeBackup.ID {
+					continue // they do what they say
+				}
+				answer := w.send(t, request{
+					method: o.Method, path: somePath(o, "0198f0a0-0000-7000-8000-000000000000"), key: key,
+					header: map[string]string{"FlowFabric-Namespace": "default"},
+				})
+				refused := answer.status == 403
+				if allowed := len(wire.Allows(o, role)) > 0; allowed == refused && !bounded(o, role) {
+					t.Errorf("%s with role %s: %d %s", o.ID, role, answer.status, answer.body)
+				}
 			}
 		}
-	}
+	})
 }
 
 // bounded reports whether the table bounds the role to a condition that a bare request does not meet. Keys that list no lanes are not bound to
@@ -47,7 +50,7 @@ func TestU122_submit_reads_and_steers_only_what_it_submitted_itself(t *testing.T
 	t.Parallel()
 	keyedOnEveryStore(t, func(t *testing.T, w *world) {
 		mine := w.key(t, "default", "submit")
-		made, err := w.Admin().APIKeys().Create(t.Context(), flowfabric.APIKeySettings{Name: "another", Roles: []string{"submit"}, Namespaces: []string{"default"}})
+		made, err := w.Admin().APIKeys().Create(t.Context(), api.APIKeySettings{Name: "another", Roles: []string{"submit"}, Namespaces: []string{"default"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -179,7 +182,7 @@ func TestU121_while_there_is_one_namespace_its_operators_change_what_is_shared(t
 func TestU122_a_key_with_lanes_works_on_those_alone(t *testing.T) {
 	t.Parallel()
 	keyedOnEveryStore(t, func(t *testing.T, w *world) {
-		made, err := w.Admin().APIKeys().Create(t.Context(), flowfabric.APIKeySettings{Name: "w", Roles: []string{"work"}, Namespaces: []string{"default"}, Lanes: []string{"fast"}})
+		made, err := w.Admin().APIKeys().Create(t.Context(), api.APIKeySettings{Name: "w", Roles: []string{"work"}, Namespaces: []string{"default"}, Lanes: []string{"fast"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -218,7 +221,7 @@ func TestU122_a_key_with_lanes_works_on_those_alone_whatever_lease_it_shows(t *t
 	t.Parallel()
 	keyedOnEveryStore(t, func(t *testing.T, w *world) {
 		submit, work := w.key(t, "default", "submit"), w.key(t, "default", "work")
-		made, err := w.Admin().APIKeys().Create(t.Context(), flowfabric.APIKeySettings{Name: "mail", Roles: []string{"work"}, Namespaces: []string{"default"}, Lanes: []string{"mail"}})
+		made, err := w.Admin().APIKeys().Create(t.Context(), api.APIKeySettings{Name: "mail", Roles: []string{"work"}, Namespaces: []string{"default"}, Lanes: []string{"mail"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -280,7 +283,7 @@ func TestU131_who_hangs_up_after_a_refusal_is_in_the_audit_log_all_the_same(t *t
 	r := httptest.NewRequestWithContext(gone, "POST", "/v1/lanes/default/pause", nil)
 	r.Header.Set("Authorization", "Bearer "+key)
 	w.server.Handler().ServeHTTP(httptest.NewRecorder(), r)
-	rows, err := w.Admin().AuditPage(t.Context(), flowfabric.AuditFilter{Action: "pause_lane"})
+	rows, err := w.Admin().AuditPage(t.Context(), ops.AuditFilter{Action: "pause_lane"})
 	if err != nil || len(rows.Items) != 1 {
 		t.Errorf("%+v, %v", rows, err)
 	}

@@ -9,28 +9,29 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/flowfabric/flowfabric/internal/transport"
+	"github.com/flowfabric/flowfabric/internal/service"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
 // route is an operation with the handler that does it.
 type route struct {
 	*wire.Operation
-	serve func(ctx context.Context, x *exchange) (answer, error)
-	body  int64 // bytes that a request may have
-	tag   bool  // its answers carry an ETag (U17)
+	serve    func(ctx context.Context, x *exchange) (answer, error)
+	body     int64    // bytes that a request may have
+	tag      bool     // its answers carry an ETag (U17)
+	unheeded []string // headers with conditions that it does not check
 }
 
 // handle registers the handler of a call. It gets a request that was read strictly, from a caller that may make it. This much is
 // compiled for each call.
-func handle[Req, Ans any](s *Server, call wire.Call[Req, Ans], do func(ctx context.Context, r *Req) (answer, error)) {
-	s.handle(call.Operation, func(ctx context.Context, r any) (answer, error) { return do(ctx, r.(*Req)) })
+func handle[Req, Ans any](s *Server, call wire.Call[Req, Ans], do func(ctx context.Context, x *exchange, r *Req) (answer, error)) {
+	s.handle(call.Operation, func(ctx context.Context, x *exchange, r any) (answer, error) { return do(ctx, x, r.(*Req)) })
 }
 
 // pass serves an operation as the service does it. This much is compiled for each call.
 func pass[Req, Ans any](s *Server, call wire.Call[Req, Ans]) {
-	s.handle(call.Operation, func(ctx context.Context, r any) (answer, error) {
-		a, err := ask(ctx, s, call, r.(*Req))
+	s.handle(call.Operation, func(ctx context.Context, x *exchange, r any) (answer, error) {
+		a, err := ask(ctx, s, x.by, call, r.(*Req))
 		if _, none := any(a).(*wire.None); none {
 			return nothing(), err
 		}
@@ -38,13 +39,13 @@ func pass[Req, Ans any](s *Server, call wire.Call[Req, Ans]) {
 	})
 }
 
-// ask does an operation for the caller of a request.
-func ask[Req, Ans any](ctx context.Context, s *Server, call wire.Call[Req, Ans], r *Req) (*Ans, error) {
-	return transport.Call(ctx, s.via, call, r, transport.Options{})
+// ask performs an operation for a caller.
+func ask[Req, Ans any](ctx context.Context, s *Server, by service.Caller, call wire.Call[Req, Ans], r *Req) (*Ans, error) {
+	return service.Call(ctx, s.on, by, call, r)
 }
 
 // handle registers a handler for requests of the operation's type.
-func (s *Server) handle(o *wire.Operation, do func(ctx context.Context, r any) (answer, error)) {
+func (s *Server) handle(o *wire.Operation, do func(ctx context.Context, x *exchange, r any) (answer, error)) {
 	s.add(o, func(ctx context.Context, x *exchange) (answer, error) {
 		r := reflect.New(o.Request).Interface()
 		if _, err := x.decode(r); err != nil {
@@ -53,15 +54,38 @@ func (s *Server) handle(o *wire.Operation, do func(ctx context.Context, r any) (
 		if err := s.checkConditions(ctx, x, r); err != nil {
 			return answer{}, err
 		}
-		return do(ctx, r)
+		return do(ctx, x, r)
 	})
 }
 
 // add serves an operation.
 func (s *Server) add(o *wire.Operation, serve func(context.Context, *exchange) (answer, error)) {
-	r := &route{Operation: o, serve: serve, body: s.bodyLimit(o), tag: showsOneObject(o)}
+	r := &route{Operation: o, serve: serve, body: s.bodyLimit(o), tag: showsOneObject(o), unheeded: unheeded(o)}
 	s.routes[o.ID] = r
 	s.put(r)
+}
+
+// unheeded are the headers with conditions that an operation does not check: what it does must not depend on one that is ignored.
+func unheeded(o *wire.Operation) []string {
+	var all []string
+	checked := func(f reflect.StructField) bool { return f.Tag.Get("header") == "If-Match" }
+	if !slices.ContainsFunc(reflect.VisibleFields(o.Request), checked) {
+		all = append(all, "If-Match")
+	}
+	if o.Method != http.MethodGet { // there it is about what the client has
+		all = append(all, "If-None-Match")
+	}
+	return all
+}
+
+// checkConditional refuses a condition that the route does not check.
+func (x *exchange) checkConditional() error {
+	for _, name := range x.route.unheeded {
+		if len(x.r.Header.Values(name)) > 0 {
+			return refuse("unknown_field", "this route does not check the condition").at("header." + name).hint("leave the header out")
+		}
+	}
+	return nil
 }
 
 // put puts a route on the mux.

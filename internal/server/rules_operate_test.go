@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/ops"
 )
 
 func TestU45_who_cancels_again_changes_nothing(t *testing.T) {
@@ -212,7 +212,7 @@ func TestU56_one_machinery_one_audit_row_and_only_what_was_there_at_the_start(t 
 		if done := w.get(t, "/v1/bulk/"+refused.text(t, "job_id")+"?wait_ms=30000").wants(t, 200); done.number(t, "refused.retained") != 3 {
 			t.Errorf("%s", done.body)
 		}
-		page, err := w.Admin().AuditPage(t.Context(), flowfabric.AuditFilter{})
+		page, err := w.Admin().AuditPage(t.Context(), ops.AuditFilter{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -242,7 +242,7 @@ func TestU58_U131_a_stopped_job_leaves_what_is_done_and_the_stop_is_a_row(t *tes
 		if done := w.get(t, job+"?wait_ms=1000").wants(t, 200).number(t, "done"); done != held || held == 0 {
 			t.Errorf("%v are held, the job says %v", held, done)
 		}
-		page, err := w.Admin().AuditPage(t.Context(), flowfabric.AuditFilter{})
+		page, err := w.Admin().AuditPage(t.Context(), ops.AuditFilter{})
 		if err != nil || len(page.Items) != 2 || page.Items[0].Reason != "too many" || page.Items[0].EntityID != page.Items[1].EntityID {
 			t.Errorf("%+v, %v", page.Items, err)
 		}

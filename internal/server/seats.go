@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 // seats bounds how many calls wait at a time (U21), and how many of them may be of one caller.
@@ -84,7 +84,7 @@ func (s *Server) sit(x *exchange, all *seats) (leave func(), err error) {
 }
 
 func rejection(err error) string {
-	if flowfabric.CodeOf(err) == "overloaded" {
+	if api.CodeOf(err) == "overloaded" {
 		return "overload"
 	}
 	return "rate"

@@ -7,19 +7,16 @@ import (
 	"sync"
 	"time"
 
-	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/internal/quiet"
-	"github.com/flowfabric/flowfabric/internal/transport"
+	"github.com/flowfabric/flowfabric/internal/service"
 )
 
-// Server serves a Client over HTTP. Make it with New; it holds no connection and starts no goroutine of its own.
+// Server serves the operations of an engine over HTTP. Make it with New; it holds no connection and starts no goroutine of its own.
 type Server struct {
-	client  *flowfabric.Client
-	via     transport.Transport // the client's
+	on      service.Backend
 	cfg     Config
 	log     *slog.Logger
 	notes   *quiet.Log // of what may come again and again
-	auth    Authenticator
 	proxies []netip.Prefix
 	own     string // origin of the public URL; "" when it is not known
 	foreign *http.CrossOriginProtection
@@ -41,31 +38,26 @@ type Server struct {
 	metrics     *metrics
 	document    func() []byte // OpenAPI
 	texts       sync.Pool     // *[]byte, for answers
-	time        func() string // the store's, in the format of the header Date; nil if the client does not have it
 
 	draining  chan struct{} // closed by Drain
 	stop      sync.Once
 	untrusted sync.Once // logs that a proxy is not trusted
 }
 
-// New makes the server of a client. It fails when the configuration cannot work, with all its problems.
-func New(client *flowfabric.Client, cfg Config) (*Server, error) {
+// New makes the server of an engine. It fails when the configuration cannot work, with all its problems.
+func New(on service.Backend, cfg Config) (*Server, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	via := client.Connection().Transport
 	s := &Server{
-		client: client, via: via, cfg: cfg, log: cfg.Logger, notes: quiet.New(cfg.Logger, nil), auth: cfg.Authenticator,
+		on: on, cfg: cfg, log: cfg.Logger, notes: quiet.New(cfg.Logger, nil),
 		mux: http.NewServeMux(), routes: map[string]*route{}, methods: map[string][]string{},
 		memory: newBodyMemory(cfg.BodyMemory), readers: newSeats(cfg.MaxReaders), claims: newSeats(cfg.MaxClaims),
-		failures: newFailures(), tokens: newFailures(), keys: newKeyLimits(via), connections: newConnections(cfg.MaxConnectionsPerAddress),
-		lineTimeout: bodyTimeout, stallLimit: stallLimit, open: newOpenness(client, cfg), draining: make(chan struct{}),
+		failures: newFailures(), tokens: newFailures(), keys: newKeyLimits(on), connections: newConnections(cfg.MaxConnectionsPerAddress),
+		lineTimeout: bodyTimeout, stallLimit: stallLimit, open: newOpenness(on, cfg), draining: make(chan struct{}),
 	}
 	s.texts.New = func() any { return new([]byte) }
-	if s.auth == nil {
-		s.auth = keysOf{client}
-	}
 	for _, text := range cfg.TrustedProxies {
 		s.proxies = append(s.proxies, netip.MustParsePrefix(text)) // validate has parsed it
 	}
@@ -75,9 +67,6 @@ func New(client *flowfabric.Client, cfg Config) (*Server, error) {
 	var err error
 	if s.foreign, err = cfg.guard(s.own); err != nil {
 		return nil, err
-	}
-	if clock, ok := via.(interface{ StoreTime() time.Time }); ok {
-		s.time = func() string { return clock.StoreTime().UTC().Format(http.TimeFormat) }
 	}
 	s.metrics = newMetrics(s)
 	s.document = sync.OnceValue(func() []byte { return openAPI(cfg) })
@@ -138,15 +127,23 @@ const (
 	idleTimeout = 2 * time.Minute  // between requests
 	stallLimit  = 30 * time.Second // in which a client takes or sends nothing (E23)
 	headLimit   = 32 << 10         // bytes of a head (U20)
+	// frameLimit is the size of a frame of HTTP/2 that every server takes. Memory for a frame is made when it is announced.
+	frameLimit = 16 << 10
 )
 
-// HTTPServer is an http.Server for the handler, with timeouts that slow clients cannot use. It has no WriteTimeout: a call may wait
-// and a stream may last; a client that takes nothing for 30 seconds is cut off all the same.
+// HTTPServer is an http.Server for the handler, with timeouts that slow clients cannot use. Its WriteTimeout is for what net/http answers
+// itself, such as 431 over HTTP/2. The handler has none: a call may wait and a stream may last; a client that takes nothing for
+// 30 seconds is cut off all the same.
 func (s *Server) HTTPServer() *http.Server {
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // a connection that cannot have one has none
+		s.serveHTTP(w, r)
+	})
 	return &http.Server{
-		Handler: s.Handler(), ReadHeaderTimeout: headTimeout, ReadTimeout: bodyTimeout, IdleTimeout: idleTimeout,
+		Handler: handler, ReadHeaderTimeout: headTimeout, ReadTimeout: bodyTimeout, WriteTimeout: stallLimit, IdleTimeout: idleTimeout,
 		MaxHeaderBytes:               2 * headLimit, // above the limit that the handler explains
-		DisableGeneralOptionsHandler: true,          // OPTIONS * is answered as everything else is
+		HTTP2:                        &http.HTTP2Config{MaxReadFrameSize: frameLimit},
+		DisableGeneralOptionsHandler: true, // OPTIONS * is answered as everything else is
 		ConnState:                    connState,
 		ErrorLog:                     slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}

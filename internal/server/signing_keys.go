@@ -15,8 +15,8 @@ func (s *Server) serveSigningKeys() {
 
 // passUnstored serves an operation about secrets (U105): its answer contains none, but must not be cached on the way.
 func passUnstored[Req, Ans any](s *Server, call wire.Call[Req, Ans]) {
-	handle(s, call, func(ctx context.Context, r *Req) (answer, error) {
-		a, err := ask(ctx, s, call, r)
+	handle(s, call, func(ctx context.Context, x *exchange, r *Req) (answer, error) {
+		a, err := ask(ctx, s, x.by, call, r)
 		return unstored(a), err
 	})
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -20,23 +19,23 @@ const (
 
 // push follows the log as server-sent events (E36). The first read happens before the answer begins, so that a wrong cursor is a
 // problem and not a stream.
-func (s *Server) push(ctx context.Context, r wire.EventsRequest) (answer, error) {
+func (s *Server) push(ctx context.Context, x *exchange, r wire.EventsRequest) (answer, error) {
 	r.WaitFields = wire.WaitFields{}
 	if r.Limit != nil && *r.Limit == 0 {
 		r.Limit = nil // a stream has no empty pages
 	}
-	page, err := ask(ctx, s, wire.ListEvents, &r)
+	page, err := ask(ctx, s, x.by, wire.ListEvents, &r)
 	if err != nil {
 		return answer{}, err
 	}
-	leave, err := s.sit(exchangeOf(ctx), s.readers)
+	leave, err := s.sit(x, s.readers)
 	if err != nil {
 		return answer{}, err
 	}
 	return answer{stream: func(ctx context.Context, x *exchange) {
 		defer leave()
 		defer s.metrics.enter(x, groupSSE)()
-		s.follow(x.acting(ctx), x, r, page)
+		s.follow(ctx, x, r, page)
 	}}, nil
 }
 
@@ -49,18 +48,18 @@ func (s *Server) follow(ctx context.Context, x *exchange, r wire.EventsRequest, 
 	x.w.WriteHeader(http.StatusOK)
 	stream := eventStream{x.w, page.Next}
 	stream.line("retry: 2000")
-	ctx, cancel := s.bounded(ctx, streamsFor)
+	ctx, cancel := s.bounded(ctx, x, streamsFor)
 	defer cancel()
 	for failures := 0; ; {
 		if !stream.send(page.Events) {
 			return
 		}
 		r = readOn(r, page.Next, keepAlive)
-		next, err := ask(ctx, s, wire.ListEvents, &r)
+		next, err := ask(ctx, s, x.by, wire.ListEvents, &r)
 		switch {
 		case interrupted(ctx, err):
 			return
-		case errors.Is(err, flowfabric.ErrUnavailable) && failures < maxFailedReads:
+		case errors.Is(err, api.ErrUnavailable) && failures < maxFailedReads:
 			failures++
 			page = &api.EventPage{Next: page.Next}
 			stream.line(": waiting for the store")

@@ -6,7 +6,8 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
+	"github.com/flowfabric/flowfabric/internal/service"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -16,7 +17,7 @@ func (s *Server) serveSubmits() {
 }
 
 // submit hands in one piece of work (U32).
-func (s *Server) submit(ctx context.Context, r *wire.SubmitRequest) (answer, error) {
+func (s *Server) submit(ctx context.Context, x *exchange, r *wire.SubmitRequest) (answer, error) {
 	wait, err := waitOf(r.WaitFields, s.cfg.MaxWait)
 	if err != nil {
 		return answer{}, err
@@ -25,10 +26,10 @@ func (s *Server) submit(ctx context.Context, r *wire.SubmitRequest) (answer, err
 	if err != nil {
 		return answer{}, err
 	}
-	if err := s.keys.submit(ctx, exchangeOf(ctx).caller.Namespace, 1); err != nil {
+	if err := s.keys.submit(ctx, x.caller.Namespace, 1); err != nil {
 		return answer{}, err
 	}
-	result, err := ask(ctx, s, wire.SubmitAndShow, &wire.SubmitRequest{Body: given})
+	result, err := ask(ctx, s, x.by, wire.SubmitAndShow, &wire.SubmitRequest{Body: given})
 	if err != nil {
 		return answer{}, err
 	}
@@ -38,10 +39,10 @@ func (s *Server) submit(ctx context.Context, r *wire.SubmitRequest) (answer, err
 	}
 	execution := result.Created
 	if execution == nil || wait.atMost > 0 {
-		execution, err = s.executionNow(ctx, result.ID, wait.atMost)
+		execution, err = s.executionNow(ctx, x, result.ID, wait.atMost)
 	}
 	switch {
-	case errors.Is(err, flowfabric.ErrNotFound): // of an old key nothing is left but the id
+	case errors.Is(err, api.ErrNotFound): // of an old key nothing is left but the id
 		a.body = &result.SubmitResult
 	case err != nil:
 		return answer{}, err
@@ -76,28 +77,26 @@ func (f flat) MarshalJSON() ([]byte, error) {
 }
 
 // submitMany hands in a batch: a JSON document, or lines that are committed as they come in (U33).
-func (s *Server) submitMany(ctx context.Context, r *wire.SubmitManyRequest) (answer, error) {
-	x := exchangeOf(ctx)
+func (s *Server) submitMany(ctx context.Context, x *exchange, r *wire.SubmitManyRequest) (answer, error) {
 	if isLines(x.r) {
 		return answer{stream: s.submitLines}, nil
 	}
-	answers, err := s.submitAll(ctx, r, make([]error, len(r.Body.Items)))
+	answers, err := s.submitAll(ctx, x, x.by, r, make([]error, len(r.Body.Items)))
 	return shows(answers), err
 }
 
 // submitAll submits a batch, and answers for every item: also for those that were refused already, which are not in the batch.
-func (s *Server) submitAll(ctx context.Context, r *wire.SubmitManyRequest, refusals []error) (*wire.Items[flowfabric.SubmitResult], error) {
-	x := exchangeOf(ctx)
+func (s *Server) submitAll(ctx context.Context, x *exchange, by service.Caller, r *wire.SubmitManyRequest, refusals []error) (*wire.Items[api.SubmitResult], error) {
 	if err := s.keys.submit(ctx, x.caller.Namespace, len(r.Body.Items)); err != nil {
 		return nil, err
 	}
-	results, err := ask(ctx, s, wire.SubmitMany, r)
+	results, err := ask(ctx, s, by, wire.SubmitMany, r)
 	if err != nil {
 		return nil, err
 	}
-	answers, next := wire.ItemsFor[flowfabric.SubmitResult](len(refusals)), *results
+	answers, next := wire.ItemsFor[api.SubmitResult](len(refusals)), *results
 	for _, refusal := range refusals {
-		var result flowfabric.SubmitResult
+		var result api.SubmitResult
 		if refusal == nil {
 			result, next = next[0], next[1:]
 			refusal = result.Err

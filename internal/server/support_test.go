@@ -20,11 +20,14 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/inprocess"
 	"github.com/flowfabric/flowfabric/internal/pgtest/migrated"
 	"github.com/flowfabric/flowfabric/internal/server"
 	"github.com/flowfabric/flowfabric/internal/server/apitest"
+	"github.com/flowfabric/flowfabric/internal/service"
 )
 
 // cluster is the Postgres of these tests; its databases are migrated.
@@ -124,10 +127,16 @@ func serveLogged(t testing.TB, address string, cfg server.Config, level slog.Lev
 	return w
 }
 
+// backend is what a server of a client needs.
+func backend(c *flowfabric.Client) service.Backend {
+	on, _ := inprocess.BackendOf(c)
+	return on
+}
+
 // serveClient serves a client, which is closed when the test ends.
 func serveClient(t testing.TB, client *flowfabric.Client, cfg server.Config) *world {
 	t.Helper()
-	s, err := server.New(client, cfg)
+	s, err := server.New(backend(client), cfg)
 	if err != nil {
 		t.Fatalf("New: %v", err)
 	}
@@ -310,7 +319,7 @@ func (w *world) claimed(t testing.TB) (id, lease string) {
 // key makes an API key.
 func (w *world) key(t testing.TB, namespaces string, roles ...string) string {
 	t.Helper()
-	key, err := w.Admin().APIKeys().Create(t.Context(), flowfabric.APIKeySettings{
+	key, err := w.Admin().APIKeys().Create(t.Context(), api.APIKeySettings{
 		Name: strings.Join(roles, "+") + "@" + namespaces, Roles: roles, Namespaces: strings.Split(namespaces, ","),
 	})
 	if err != nil {

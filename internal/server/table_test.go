@@ -8,7 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/ops"
+
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/server"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -52,8 +54,8 @@ func takesMap(o *wire.Operation) bool {
 func (w *world) count(t *testing.T) int {
 	t.Helper()
 	n := 0
-	for after := flowfabric.FromStart; ; {
-		page, err := w.Events().Read(t.Context(), flowfabric.ReadOptions{After: after, Limit: 1000})
+	for after := api.FromStart; ; {
+		page, err := w.Events().Read(t.Context(), ops.ReadOptions{After: after, Limit: 1000})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -279,7 +281,7 @@ func TestU109_reserved_routes_answer_501(t *testing.T) {
 func TestU25_every_code_has_a_page_that_a_person_can_read(t *testing.T) {
 	t.Parallel()
 	w := openWorld(t)
-	for _, info := range flowfabric.Codes() {
+	for _, info := range api.Codes() {
 		if !server.Explained(info) {
 			t.Errorf("nobody says what the class %s means", info.Class)
 		}

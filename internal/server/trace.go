@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/transport"
 	"github.com/flowfabric/flowfabric/internal/wire"
@@ -17,7 +16,7 @@ import (
 func (s *Server) traced(x *exchange) context.Context {
 	ctx, at := x.r.Context(), x.trace
 	if s.cfg.Tracer == nil || !strings.HasPrefix(x.route.Path, "/v1/") {
-		if at != (flowfabric.TraceContext{}) {
+		if at != (api.TraceContext{}) {
 			ctx = transport.WithTrace(ctx, at)
 		}
 		return ctx
@@ -50,8 +49,8 @@ func (x *exchange) endTrace() {
 }
 
 // traceOf reads the headers of W3C Trace Context and Baggage. Two traceparents are as good as none; the others are lists.
-func traceOf(head http.Header) flowfabric.TraceContext {
-	at := flowfabric.TraceContext{Baggage: strings.Join(head.Values(wire.HeaderBaggage), ",")}
+func traceOf(head http.Header) api.TraceContext {
+	at := api.TraceContext{Baggage: strings.Join(head.Values(wire.HeaderBaggage), ",")}
 	if parents := head.Values(wire.HeaderTraceparent); len(parents) == 1 {
 		at.Traceparent = parents[0]
 		at.Tracestate = strings.Join(head.Values(wire.HeaderTracestate), ",")

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -46,18 +46,18 @@ const keyCheck = 3 * time.Second
 
 // until lets do wait for so long. It reports whether the wait ended before do had an answer, because the time was up or the server
 // drains: the present state is then what the caller gets.
-func (s *Server) until(ctx context.Context, seats *seats, atMost time.Duration, do func(context.Context) error) (ended bool, err error) {
-	leave, err := s.sit(exchangeOf(ctx), seats)
+func (s *Server) until(ctx context.Context, x *exchange, seats *seats, atMost time.Duration, do func(context.Context) error) (ended bool, err error) {
+	leave, err := s.sit(x, seats)
 	if err != nil {
 		return false, err
 	}
 	defer leave()
-	defer s.metrics.enter(exchangeOf(ctx), groupPoll)()
-	waiting, cancel := s.bounded(ctx, atMost)
+	defer s.metrics.enter(x, groupPoll)()
+	waiting, cancel := s.bounded(ctx, x, atMost)
 	defer cancel()
 	err = do(waiting)
 	switch {
-	case errors.Is(context.Cause(waiting), errKeyGone) && exchangeOf(ctx).caller.open:
+	case errors.Is(context.Cause(waiting), errKeyGone) && x.caller.open:
 		return false, noKey()
 	case errors.Is(context.Cause(waiting), errKeyGone):
 		return false, refuse("api_key_revoked", "the key was revoked or changed while the call waited")
@@ -68,11 +68,26 @@ func (s *Server) until(ctx context.Context, seats *seats, atMost time.Duration, 
 	}
 }
 
+// longPoll is how long the engine waits for the end of something in one call.
+const longPoll = 30 * time.Second
+
+// awaited reads something until it has ended. It returns the error of ctx once that ends.
+func awaited[T any](ctx context.Context, read func() (*T, error), ended func(*T) bool) (*T, error) {
+	for {
+		now, err := read()
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case err != nil || ended(now):
+			return now, err
+		}
+	}
+}
+
 // bounded is a context that ends when the time is up, when the server drains, and when the key of the caller is no longer valid.
-func (s *Server) bounded(ctx context.Context, atMost time.Duration) (context.Context, context.CancelFunc) {
+func (s *Server) bounded(ctx context.Context, x *exchange, atMost time.Duration) (context.Context, context.CancelFunc) {
 	timed, stop := context.WithTimeout(ctx, atMost)
 	waiting, cancel := context.WithCancelCause(timed)
-	x := exchangeOf(ctx)
 	go func() {
 		defer func() {
 			if what := recover(); what != nil { // no frame is above this goroutine: the call that waits ends without an answer of its own
@@ -116,7 +131,7 @@ func (s *Server) lost(ctx context.Context, x *exchange) bool {
 	}
 	now, err := s.lookUp(ctx, x.r)
 	if err != nil {
-		return errors.Is(err, flowfabric.ErrUnauthenticated)
+		return errors.Is(err, api.ErrUnauthenticated)
 	}
 	return now.roles != who.roles || now.Name != who.Name || !slices.Equal(now.key.Namespaces, who.key.Namespaces) ||
 		!slices.Equal(now.key.Lanes, who.key.Lanes)

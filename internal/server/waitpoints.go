@@ -26,22 +26,22 @@ func (s *Server) serveWaitpoints() {
 }
 
 // readToken returns the token of a waitpoint (U80).
-func (s *Server) readToken(ctx context.Context, r *wire.WaitpointTokenRequest) (answer, error) {
-	return s.shownToken(ctx)(ask(ctx, s, wire.ReadWaitpointToken, r))
+func (s *Server) readToken(ctx context.Context, x *exchange, r *wire.WaitpointTokenRequest) (answer, error) {
+	return s.shownToken(x)(ask(ctx, s, x.by, wire.ReadWaitpointToken, r))
 }
 
 // reissueToken invalidates the tokens of a waitpoint and returns the new one (U80).
-func (s *Server) reissueToken(ctx context.Context, r *wire.ReissueRequest) (answer, error) {
-	return s.shownToken(ctx)(ask(ctx, s, wire.ReissueToken, r))
+func (s *Server) reissueToken(ctx context.Context, x *exchange, r *wire.ReissueRequest) (answer, error) {
+	return s.shownToken(x)(ask(ctx, s, x.by, wire.ReissueToken, r))
 }
 
 // shownToken answers with a waitpoint, its token and its address.
-func (s *Server) shownToken(ctx context.Context) func(*api.IssuedWaitpoint, error) (answer, error) {
+func (s *Server) shownToken(x *exchange) func(*api.IssuedWaitpoint, error) (answer, error) {
 	return func(issued *api.IssuedWaitpoint, err error) (answer, error) {
 		if err != nil {
 			return answer{}, err
 		}
-		issued.CallbackURL = s.absolute(exchangeOf(ctx), issued.CallbackURL)
+		issued.CallbackURL = s.absolute(x, issued.CallbackURL)
 		return shows(issued), nil
 	}
 }
@@ -68,29 +68,29 @@ func (s *Server) absolute(x *exchange, address string) string {
 }
 
 // createLink makes a link (U84).
-func (s *Server) createLink(ctx context.Context, r *wire.CreateLinkRequest) (answer, error) {
-	return s.shownLink(ctx)(ask(ctx, s, wire.CreateLink, r))
+func (s *Server) createLink(ctx context.Context, x *exchange, r *wire.CreateLinkRequest) (answer, error) {
+	return s.shownLink(x)(ask(ctx, s, x.by, wire.CreateLink, r))
 }
 
 // readLinkURL returns the address of a link (U84).
-func (s *Server) readLinkURL(ctx context.Context, r *wire.ByLink) (answer, error) {
-	return s.shownLink(ctx)(ask(ctx, s, wire.ReadLinkURL, r))
+func (s *Server) readLinkURL(ctx context.Context, x *exchange, r *wire.ByLink) (answer, error) {
+	return s.shownLink(x)(ask(ctx, s, x.by, wire.ReadLinkURL, r))
 }
 
 // shownLink answers with a link and its address.
-func (s *Server) shownLink(ctx context.Context) func(*api.IssuedLink, error) (answer, error) {
+func (s *Server) shownLink(x *exchange) func(*api.IssuedLink, error) (answer, error) {
 	return func(issued *api.IssuedLink, err error) (answer, error) {
 		if err != nil {
 			return answer{}, err
 		}
-		issued.URL = s.absolute(exchangeOf(ctx), issued.URL)
+		issued.URL = s.absolute(x, issued.URL)
 		return shows(issued), nil
 	}
 }
 
 // listLinks lists the links of a waitpoint, without their addresses (U84).
-func (s *Server) listLinks(ctx context.Context, r *wire.ListLinksRequest) (answer, error) {
-	all, err := ask(ctx, s, wire.ListLinks, r)
+func (s *Server) listLinks(ctx context.Context, x *exchange, r *wire.ListLinksRequest) (answer, error) {
+	all, err := ask(ctx, s, x.by, wire.ListLinks, r)
 	if err != nil {
 		return answer{}, err
 	}
@@ -99,19 +99,19 @@ func (s *Server) listLinks(ctx context.Context, r *wire.ListLinksRequest) (answe
 
 // holdsLease reports whether a worker has the lease of the execution that a waitpoint is of. It is for reads: commands carry the lease
 // to the rules.
-func (s *Server) holdsLease(ctx context.Context, lease wire.LeaseRef, waitpointID string) (bool, error) {
+func (s *Server) holdsLease(ctx context.Context, x *exchange, lease wire.LeaseRef, waitpointID string) (bool, error) {
 	if lease.IsZero() {
 		return false, nil
 	}
-	waitpoint, err := s.client.Waitpoints().Get(ctx, waitpointID)
+	waitpoint, err := ask(ctx, s, x.by, wire.GetWaitpoint, &wire.ByWaitpoint{Waitpoint: waitpointID})
 	if err != nil {
 		return false, err
 	}
-	execution, err := s.outline(ctx, waitpoint.ExecutionID)
+	execution, err := s.outline(ctx, x.by, waitpoint.ExecutionID)
 	if err != nil {
 		return false, err
 	}
-	if err := exchangeOf(ctx).mayWorkOn(execution.Lane); err != nil {
+	if err := x.mayWorkOn(execution.Lane); err != nil {
 		return false, err
 	}
 	held := execution.Lease
@@ -119,19 +119,19 @@ func (s *Server) holdsLease(ctx context.Context, lease wire.LeaseRef, waitpointI
 }
 
 // listSuspended lists what waits (U85).
-func (s *Server) listSuspended(ctx context.Context, r *wire.ListSuspendedRequest) (answer, error) {
+func (s *Server) listSuspended(ctx context.Context, x *exchange, r *wire.ListSuspendedRequest) (answer, error) {
 	if err := checkTags(r.SuspendedFields); err != nil {
 		return answer{}, err
 	}
-	return summaries(ask(ctx, s, wire.ListSuspended, r))
+	return summaries(ask(ctx, s, x.by, wire.ListSuspended, r))
 }
 
 // listApprovals lists what waits for people (U85).
-func (s *Server) listApprovals(ctx context.Context, r *wire.ListApprovalsRequest) (answer, error) {
+func (s *Server) listApprovals(ctx context.Context, x *exchange, r *wire.ListApprovalsRequest) (answer, error) {
 	if err := checkTags(r.SuspendedFields); err != nil {
 		return answer{}, err
 	}
-	return summaries(ask(ctx, s, wire.ListApprovals, r))
+	return summaries(ask(ctx, s, x.by, wire.ListApprovals, r))
 }
 
 // checkTags refuses a tag without a value. Of several the same is reported each time.

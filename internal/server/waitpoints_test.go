@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/server"
 )
 
@@ -248,7 +248,7 @@ func TestU42_submit_reads_the_waits_of_its_own_work_alone(t *testing.T) {
 	t.Parallel()
 	keyedOnEveryStore(t, func(t *testing.T, w *world) {
 		mine, work := w.key(t, "default", "submit"), w.key(t, "default", "work")
-		made, err := w.Admin().APIKeys().Create(t.Context(), flowfabric.APIKeySettings{Name: "another", Roles: []string{"submit"}, Namespaces: []string{"default"}})
+		made, err := w.Admin().APIKeys().Create(t.Context(), api.APIKeySettings{Name: "another", Roles: []string{"submit"}, Namespaces: []string{"default"}})
 		if err != nil {
 			t.Fatal(err)
 		}

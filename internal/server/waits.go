@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -25,12 +24,12 @@ func (s *Server) serveWaits() {
 const inlineSignals = pageBytes / signalSize
 
 // listSignals lists the signals of an execution (U42).
-func (s *Server) listSignals(ctx context.Context, r *wire.ListSignalsRequest) (answer, error) {
+func (s *Server) listSignals(ctx context.Context, x *exchange, r *wire.ListSignalsRequest) (answer, error) {
 	if r.Inline && (r.Limit == nil || *r.Limit > inlineSignals) {
 		limit := inlineSignals
 		r.Limit = &limit
 	}
-	page, err := ask(ctx, s, wire.ListExecutionSignals, r)
+	page, err := ask(ctx, s, x.by, wire.ListExecutionSignals, r)
 	if err != nil {
 		return answer{}, err
 	}
@@ -59,8 +58,8 @@ type suspensionSignals struct {
 }
 
 // getSuspension returns the wait that is open or ended last; if there is none the answer is an empty object (U42).
-func (s *Server) getSuspension(ctx context.Context, r *wire.GetSuspensionRequest) (answer, error) {
-	found, err := ask(ctx, s, wire.GetSuspension, r)
+func (s *Server) getSuspension(ctx context.Context, x *exchange, r *wire.GetSuspensionRequest) (answer, error) {
+	found, err := ask(ctx, s, x.by, wire.GetSuspension, r)
 	if err != nil {
 		return answer{}, err
 	}
@@ -76,13 +75,13 @@ func (s *Server) getSuspension(ctx context.Context, r *wire.GetSuspensionRequest
 }
 
 // suspend gives the work back until signals have come (U71).
-func (s *Server) suspend(ctx context.Context, r *wire.SuspendRequest) (answer, error) {
-	a, err := ask(ctx, s, wire.SuspendExecution, r)
+func (s *Server) suspend(ctx context.Context, x *exchange, r *wire.SuspendRequest) (answer, error) {
+	a, err := ask(ctx, s, x.by, wire.SuspendExecution, r)
 	if err != nil {
 		return answer{}, err
 	}
 	for i := range a.Waitpoints {
-		a.Waitpoints[i].CallbackURL = s.absolute(exchangeOf(ctx), a.Waitpoints[i].CallbackURL)
+		a.Waitpoints[i].CallbackURL = s.absolute(x, a.Waitpoints[i].CallbackURL)
 	}
 	if r.Encoding == wire.EncodingBytes {
 		a.Signals = signalsShown(a.Signals, true, r.Encoding)
@@ -91,18 +90,18 @@ func (s *Server) suspend(ctx context.Context, r *wire.SuspendRequest) (answer, e
 }
 
 // createWaitpoint makes a waitpoint before anything waits at it (U72).
-func (s *Server) createWaitpoint(ctx context.Context, r *wire.CreateWaitpointRequest) (answer, error) {
-	made, err := ask(ctx, s, wire.CreateWaitpoint, r)
+func (s *Server) createWaitpoint(ctx context.Context, x *exchange, r *wire.CreateWaitpointRequest) (answer, error) {
+	made, err := ask(ctx, s, x.by, wire.CreateWaitpoint, r)
 	if err != nil {
 		return answer{}, asSent(err, "idempotency_key", r.Body.IdempotencyKey)
 	}
-	made.CallbackURL = s.absolute(exchangeOf(ctx), made.CallbackURL)
+	made.CallbackURL = s.absolute(x, made.CallbackURL)
 	return shows(made).with("Location", "/v1/waitpoints/"+made.ID), nil
 }
 
 // workShown is the answer to one command of a batch, with the tokens of its waitpoints.
 type workShown struct {
-	flowfabric.WorkAnswer
+	api.WorkAnswer
 	tokens any // nil: it has none
 }
 
@@ -123,7 +122,7 @@ type madeWaitpoint struct {
 }
 
 // workShown is the answer to a command of a batch.
-func (s *Server) workShown(x *exchange, a flowfabric.WorkAnswer, encoding wire.Encoding) workShown {
+func (s *Server) workShown(x *exchange, a api.WorkAnswer, encoding wire.Encoding) workShown {
 	if a.Step != nil && encoding == wire.EncodingBytes {
 		a.Step.Result = a.Step.Result.AsBytes()
 	}
@@ -143,7 +142,7 @@ type suspendWaitpoints struct {
 }
 
 // suspendWaitpoints returns the waitpoints of a wait, with tokens and addresses (U71).
-func (s *Server) suspendWaitpoints(x *exchange, all []flowfabric.Waitpoint) suspendWaitpoints {
+func (s *Server) suspendWaitpoints(x *exchange, all []api.Waitpoint) suspendWaitpoints {
 	shown := suspendWaitpoints{make([]api.SuspendWaitpoint, len(all))}
 	for i := range all {
 		shown.Waitpoints[i] = all[i].Handed()
@@ -153,7 +152,7 @@ func (s *Server) suspendWaitpoints(x *exchange, all []flowfabric.Waitpoint) susp
 }
 
 // withoutWaitpoints is the rest of such an answer.
-func withoutWaitpoints(a flowfabric.WorkAnswer, encoding wire.Encoding) flowfabric.WorkAnswer {
+func withoutWaitpoints(a api.WorkAnswer, encoding wire.Encoding) api.WorkAnswer {
 	a.Waitpoints = nil
 	if a.Resume != nil && encoding == wire.EncodingBytes {
 		a.Resume = resumeAsBytes(a.Resume)
@@ -162,13 +161,13 @@ func withoutWaitpoints(a flowfabric.WorkAnswer, encoding wire.Encoding) flowfabr
 }
 
 // resumeAsBytes encodes the payloads of a wait as base64 (U9).
-func resumeAsBytes(r *flowfabric.Resume) *flowfabric.Resume {
+func resumeAsBytes(r *api.Resume) *api.Resume {
 	if r == nil {
 		return nil
 	}
 	exact := *r
 	exact.Continuation = r.Continuation.AsBytes()
-	exact.Signals = make([]flowfabric.SignalRecord, len(r.Signals))
+	exact.Signals = make([]api.SignalRecord, len(r.Signals))
 	for i, signal := range r.Signals {
 		signal.Payload = signal.Payload.AsBytes()
 		exact.Signals[i] = signal

@@ -4,8 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/flowfabric/flowfabric"
-	"github.com/flowfabric/flowfabric/internal/transport"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -19,21 +18,21 @@ func (s *Server) serveWork() {
 }
 
 // registerWorker makes an instance known (U60).
-func (s *Server) registerWorker(ctx context.Context, r *wire.RegisterRequest) (answer, error) {
-	if err := exchangeOf(ctx).mayWorkOn(r.Body.Lanes...); err != nil {
+func (s *Server) registerWorker(ctx context.Context, x *exchange, r *wire.RegisterRequest) (answer, error) {
+	if err := x.mayWorkOn(r.Body.Lanes...); err != nil {
 		return answer{}, err
 	}
-	registered, err := ask(ctx, s, wire.RegisterWorker, r)
+	registered, err := ask(ctx, s, x.by, wire.RegisterWorker, r)
 	return shows(registered), err
 }
 
 // claim takes work, waiting while there is none (U62). A server that drains takes none.
-func (s *Server) claim(ctx context.Context, r *wire.ClaimRequest) (answer, error) {
-	if err := exchangeOf(ctx).mayWorkOn(r.Body.Lanes...); err != nil {
+func (s *Server) claim(ctx context.Context, x *exchange, r *wire.ClaimRequest) (answer, error) {
+	if err := x.mayWorkOn(r.Body.Lanes...); err != nil {
 		return answer{}, err
 	}
-	claimed := &flowfabric.ClaimAnswer{}
-	if err := s.take(ctx, wire.ClaimWork.Operation, r, claimed, r.Body.Wait); err != nil {
+	claimed := &api.ClaimAnswer{}
+	if err := s.take(ctx, x, wire.ClaimWork.Operation, r, claimed, r.Body.Wait); err != nil {
 		return answer{}, err
 	}
 	if r.Body.Encoding == wire.EncodingBytes {
@@ -48,18 +47,18 @@ func (s *Server) claim(ctx context.Context, r *wire.ClaimRequest) (answer, error
 const claimSlack = eventWait
 
 // take takes or promises work, waiting while there is none. An answer that is not filled in says that there is none.
-func (s *Server) take(ctx context.Context, op *wire.Operation, request, answer any, wait time.Duration) error {
-	again := exchangeOf(ctx).isRepeat()
-	do := func(ctx context.Context) error {
-		return s.via.Do(ctx, op, request, answer, transport.Options{Wait: wait, Again: again})
-	}
+func (s *Server) take(ctx context.Context, x *exchange, op *wire.Operation, request, answer any, wait time.Duration) error {
+	again := x.isRepeat()
+	by := x.by
+	by.Again = again
+	do := func(ctx context.Context) error { return s.on.Do(ctx, by, op, request, answer) }
 	switch {
 	case s.drains() && again: // its empty answer would be on record nowhere
 		return refuse("shutting_down", "the server takes no work any more")
 	case s.drains():
 		return nil
 	case wait > 0:
-		_, err := s.until(ctx, s.claims, wait+claimSlack, do)
+		_, err := s.until(ctx, x, s.claims, wait+claimSlack, do)
 		return err
 	default:
 		return do(ctx)
@@ -67,18 +66,18 @@ func (s *Server) take(ctx context.Context, op *wire.Operation, request, answer a
 }
 
 // passTargeted takes one particular execution (U63).
-func passTargeted(s *Server, call wire.Call[wire.TargetedClaimRequest, flowfabric.Claimed]) {
-	handle(s, call, func(ctx context.Context, r *wire.TargetedClaimRequest) (answer, error) {
-		if err := s.mayTake(ctx, flowfabric.ID(r.ID)); err != nil {
+func passTargeted(s *Server, call wire.Call[wire.TargetedClaimRequest, api.Claimed]) {
+	handle(s, call, func(ctx context.Context, x *exchange, r *wire.TargetedClaimRequest) (answer, error) {
+		if err := s.mayTake(ctx, x, api.ID(r.ID)); err != nil {
 			return answer{}, err
 		}
-		claimed, err := ask(ctx, s, call, r)
+		claimed, err := ask(ctx, s, x.by, call, r)
 		return taskShown(claimed, r.Body.Encoding, err)
 	})
 }
 
 // taskShown answers with a task.
-func taskShown(task *flowfabric.Claimed, encoding wire.Encoding, err error) (answer, error) {
+func taskShown(task *api.Claimed, encoding wire.Encoding, err error) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
@@ -89,7 +88,7 @@ func taskShown(task *flowfabric.Claimed, encoding wire.Encoding, err error) (ans
 }
 
 // taskAsBytes encodes the payloads of a task as base64 (U9).
-func taskAsBytes(task *flowfabric.Claimed) {
+func taskAsBytes(task *api.Claimed) {
 	task.Input, task.Resume = task.Input.AsBytes(), resumeAsBytes(task.Resume)
 	for i := range task.Inputs {
 		task.Inputs[i].Result = task.Inputs[i].Result.AsBytes()
@@ -100,13 +99,12 @@ func taskAsBytes(task *flowfabric.Claimed) {
 const maxWorkItems = wire.MaxWorkItems
 
 // sendWork sends commands of many executions (U77).
-func (s *Server) sendWork(ctx context.Context, r *wire.SendWorkRequest) (answer, error) {
+func (s *Server) sendWork(ctx context.Context, x *exchange, r *wire.SendWorkRequest) (answer, error) {
 	if n := len(r.Body.Items); n > maxWorkItems {
 		return answer{}, refuse("batch_too_large", "the batch has too many items").at("/items").current("limit", maxWorkItems)
 	}
-	x := exchangeOf(ctx)
 	x.caller.RequestKey = "" // it names what each item makes, and not the answer: that is never a replayed one
-	batch := wire.WorkBatch{Items: make([]flowfabric.WorkItem, len(r.Body.Items))}
+	batch := wire.WorkBatch{Items: make([]api.WorkItem, len(r.Body.Items))}
 	for i := range r.Body.Items {
 		batch.Items[i] = r.Body.Items[i].Item()
 		if spawn := batch.Items[i].Spawn; spawn != nil {
@@ -115,7 +113,7 @@ func (s *Server) sendWork(ctx context.Context, r *wire.SendWorkRequest) (answer,
 			}
 		}
 	}
-	answers, err := ask(ctx, s, wire.DoWork, &batch)
+	answers, err := ask(ctx, s, x.by, wire.DoWork, &batch)
 	if err != nil {
 		return answer{}, err
 	}

@@ -4,8 +4,8 @@ import (
 	"context"
 	"slices"
 
-	"github.com/flowfabric/flowfabric"
-	"github.com/flowfabric/flowfabric/internal/principal"
+	"github.com/flowfabric/flowfabric/api"
+	"github.com/flowfabric/flowfabric/internal/service"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -21,15 +21,15 @@ func (s *Server) serveWorkers() {
 
 // steer serves an operation that steers workers (U103) as the service does it. This much is compiled for each call.
 func steer[Req, Ans any](s *Server, call wire.Call[Req, Ans]) {
-	handle(s, call, func(ctx context.Context, r *Req) (answer, error) {
-		a, err := ask(steering(ctx), s, call, r)
+	handle(s, call, func(ctx context.Context, x *exchange, r *Req) (answer, error) {
+		a, err := ask(ctx, s, x.steering(), call, r)
 		return shows(a), err
 	})
 }
 
 // listWorkerLeases lists what an instance runs (U102).
-func (s *Server) listWorkerLeases(ctx context.Context, r *wire.ListWorkerLeasesRequest) (answer, error) {
-	all, err := ask(ctx, s, wire.ListWorkerLeases, r)
+func (s *Server) listWorkerLeases(ctx context.Context, x *exchange, r *wire.ListWorkerLeasesRequest) (answer, error) {
+	all, err := ask(ctx, s, x.by, wire.ListWorkerLeases, r)
 	if err != nil {
 		return answer{}, err
 	}
@@ -47,10 +47,13 @@ func (s *Server) ownInstance(ctx context.Context, x *exchange) (bool, error) {
 		return s.owns(ctx, x, instance)
 	}
 	workerID := x.r.URL.Query().Get("worker_id")
-	for worker, err := range s.client.Workers().List(ctx, flowfabric.WorkerFilter{State: "all"}) {
-		if err != nil {
-			return false, err
-		}
+	workers, err := everything(func(cursor string) (*api.Page[*api.Worker], error) {
+		return ask(ctx, s, x.by, wire.ListWorkers, &wire.ListWorkersRequest{State: "all", PageFields: wire.PageFields{Cursor: cursor}})
+	})
+	if err != nil {
+		return false, err
+	}
+	for _, worker := range workers {
 		if worker.WorkerID != workerID {
 			continue
 		}
@@ -64,30 +67,31 @@ func (s *Server) ownInstance(ctx context.Context, x *exchange) (bool, error) {
 // owns reports whether the caller's key registered the instance, as what it is now. An instance that is not there is
 // worker_not_registered.
 func (s *Server) owns(ctx context.Context, x *exchange, instance string) (bool, error) {
-	if _, err := s.client.Workers().Get(ctx, instance); err != nil {
+	request := &wire.ByInstance{Instance: instance}
+	if _, err := ask(ctx, s, x.by, wire.GetWorker, request); err != nil {
 		return false, err
 	}
-	worker, err := s.client.Workers().Get(x.actingAsOwner(ctx), instance)
-	if flowfabric.CodeOf(err) == "worker_not_registered" {
+	worker, err := ask(ctx, s, x.asOwner(), wire.GetWorker, request)
+	if api.CodeOf(err) == "worker_not_registered" {
 		return false, nil // it is another's
 	}
 	return err == nil && (x.caller.everywhere || x.caller.covers(worker.Namespaces)), err
 }
 
-// steering returns a context for a call that controls workers: a call that is permitted because the caller owns them does not
-// affect those of others, even if they change owners meanwhile.
-func steering(ctx context.Context) context.Context {
-	if x := exchangeOf(ctx); x.under == wire.OwnInstance {
-		return x.actingAsOwner(ctx)
+// steering returns for whom a call that controls workers is performed: a call that is permitted because the caller owns them does
+// not affect those of others, even if they change owners meanwhile.
+func (x *exchange) steering() service.Caller {
+	if x.under == wire.OwnInstance {
+		return x.asOwner()
 	}
-	return ctx
+	return x.by
 }
 
-// actingAsOwner is acting for calls that find only instances of the caller's own key.
-func (x *exchange) actingAsOwner(ctx context.Context) context.Context {
-	who, _ := principal.From(x.acting(ctx))
-	who.OwnInstances = true
-	return principal.With(ctx, who)
+// asOwner returns the caller for calls that find only instances of its own key.
+func (x *exchange) asOwner() service.Caller {
+	by := x.acting()
+	by.OwnInstances = true
+	return by
 }
 
 // covers reports whether the caller may act in all of these namespaces; none given are all there are.

@@ -5,7 +5,10 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
+
+	"github.com/flowfabric/flowfabric/internal/clock"
 )
 
 // answerWriter is the way to the client. It remembers what was answered, and gives up on a client that takes nothing for long.
@@ -52,14 +55,51 @@ func (w *answerWriter) Flush() {
 	_ = controller.Flush() // a writer that cannot flush sends when it likes
 }
 
+// boundRest gives the client time to take what is not sent yet when the handler returns. A client of HTTP/2 may give no room for
+// it, and net/http waits for that without an end. Over HTTP/1.1 the writes to the connection are bounded.
+func (w *answerWriter) boundRest(r *http.Request) {
+	if r.ProtoMajor >= 2 {
+		_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(clock.System().Now().Add(w.stall)) // what is not a stream has none
+	}
+}
+
 // past is a deadline that has passed, whatever the time is.
 var past = time.Unix(1, 0)
 
-// stalled sets a deadline that has passed once a time is over, which ends what blocks. Call what it returns when the client has
-// moved.
+// stallClock sets a deadline that has passed once a time is over, which ends what blocks. Once it has ended it sets none: a stream of
+// HTTP/2 has no deadlines after its handler has returned, and setting one would end the process.
+type stallClock struct {
+	*time.Timer
+
+	mu    sync.Mutex
+	ended bool
+}
+
+func newStallClock(after time.Duration, setDeadline func(time.Time) error) *stallClock {
+	c := &stallClock{}
+	c.Timer = time.AfterFunc(after, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if !c.ended {
+			_ = setDeadline(past)
+		}
+	})
+	return c
+}
+
+// end stops the clock for good. A deadline that is being set is set before it returns.
+func (c *stallClock) end() {
+	if c.Stop() {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ended = true
+}
+
+// stalled ends what blocks for longer than that. Call what it returns when the client has moved.
 func stalled(after time.Duration, setDeadline func(time.Time) error) (moved func()) {
-	timer := time.AfterFunc(after, func() { _ = setDeadline(past) })
-	return func() { timer.Stop() }
+	return newStallClock(after, setDeadline).end
 }
 
 // patientReader gives up on a body of which nothing more arrives.

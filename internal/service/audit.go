@@ -15,7 +15,6 @@ import (
 func (s *Service) audit() {
 	on(s, wire.ListAudit, s.listAudit)
 	on(s, wire.VerifyAudit, s.verifyAudit)
-	on(s, wire.RecordRefusal, s.recordRefusal)
 }
 
 // listAudit reads the audit log (U110).
@@ -52,13 +51,6 @@ func (s *Service) verifyAudit(ctx context.Context, c Caller, r *wire.VerifyAudit
 		Namespace: check.Namespace, OK: check.Problem == "", Keyed: check.Keyed != 0, FirstKeyed: check.Keyed, First: check.First, Last: check.Last,
 		Rows: check.Rows, Broken: check.Broken, Problem: check.Problem, Removed: check.Removed, Hash: hex.EncodeToString(check.Hash),
 	}, nil
-}
-
-// recordRefusal records in the audit log that a valid credential was refused (U131).
-func (s *Service) recordRefusal(ctx context.Context, c Caller, r *wire.RecordRefusalRequest) (wire.None, error) {
-	return wire.None{}, s.engine.Refused(ctx, c.operator(), engine.Refusal{
-		Namespace: r.Namespace, Action: r.Action, Entity: r.Entity, EntityID: r.EntityID, Code: base.Code(r.Code),
-	})
 }
 
 func auditRowOf(r core.AuditRow) api.AuditRow {

@@ -2,17 +2,44 @@ package service
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"slices"
+	"sync/atomic"
 
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
-	"github.com/flowfabric/flowfabric/internal/principal"
 )
 
-// Caller is the principal that an operation is performed for.
+// Caller is the principal that an operation is performed for: the owner of the store, or the sender of a request to a server.
 type Caller struct {
-	principal.Principal
+	Name       string   // of the API key, or of the login that replaces it
+	KeyID      string   // "" without an API key
+	Namespace  string   // where new work goes; "": none was chosen
+	Namespaces []string // that it may see and change; nil: all
+	Operator   bool     // it has the role operate or admin: its changes are an operator's
+	RequestID  string   // X-Request-Id (U12)
+	RequestKey string   // Idempotency-Key (U13)
+	Address    string   // for the audit log
+
+	// LineKey is the Idempotency-Key of a request whose lines are submitted in batches, and Lines are the indexes of those of this
+	// batch. Each line has an id of its own by them, and RequestKey is "".
+	LineKey string
+	Lines   []int
+
+	// Feed restricts what it reads of the event log to the feeds of the instances that it registered (U106); nil: no restriction.
+	Feed *Feed
+	// OwnWork restricts what it reads, and what it adds to flows, to executions and flows that it submitted itself (U122): others
+	// are refused with role_required, and left out of lists of flows.
+	OwnWork bool
+	// Lanes restricts what it works on to executions in these (U122); nil: no restriction.
+	Lanes []string
+	// OwnInstances restricts its commands on workers to the instances that its key registered (U103).
+	OwnInstances bool
+	// Repeated is set if the request repeats one that was answered before (U13); may be nil.
+	Repeated *atomic.Bool
+
 	// Key identifies the repeat of a command if the request itself has no key.
 	Key string
 	// AsWorker means that a worker of this process acts on its own behalf, which is not an operator's action.
@@ -29,11 +56,14 @@ type Caller struct {
 	minted  *mintedIDs // of a batch of submissions: likewise
 }
 
+// Feed is what a worker may read of the event log.
+type Feed struct {
+	Lanes []string // only what happens in these; none: in all
+}
+
 // Owner returns the program that opened the store as a caller, by a name, in a namespace.
 func Owner(name, namespace string) Caller {
-	return Caller{
-		Principal: principal.Principal{Name: name, Namespace: namespace, Namespaces: []string{namespace}, Operator: true}, Owner: true,
-	}
+	return Caller{Name: name, Namespace: namespace, Namespaces: []string{namespace}, Operator: true, Owner: true}
 }
 
 // The actor types of a caller (E24).
@@ -100,7 +130,17 @@ func (c *Caller) first() bool { return c.repeats == 0 && !c.Again }
 
 // once returns a name for something that a command makes without a name of its own, so that a repeat of the command makes it
 // once.
-func (c *Caller) once() string { return cmp.Or(c.OnceKey(), c.Key) }
+func (c *Caller) once() string { return cmp.Or(c.requestOnce(), c.Key) }
+
+// requestOnce is such a name made of the key of the request: a repeat of the request makes the thing once, another request under
+// the same key is a conflict (U13). "" without a key.
+func (c *Caller) requestOnce() string {
+	if c.RequestKey == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte("request\x00" + c.Name + "\x00" + c.KeyID + "\x00" + c.RequestKey))
+	return hex.EncodeToString(sum[:])
+}
 
 // ofRequestKey names the request's key as the field of a refusal about a missing name that the key replaced (U11).
 func ofRequestKey(err error, field, given string) error {

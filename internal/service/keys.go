@@ -17,7 +17,6 @@ func (s *Service) apiKeys() {
 	on(s, wire.PatchAPIKey, s.patchAPIKey)
 	on(s, wire.RevokeAPIKey, s.revokeAPIKey)
 	on(s, wire.RotateAPIKey, s.rotateAPIKey)
-	on(s, wire.Authenticate, s.authenticate)
 }
 
 // listAPIKeys lists the keys by id (U104).
@@ -87,11 +86,6 @@ func (s *Service) grace(given *int64) base.Millis {
 		return millis(s.cfg.KeyGrace)
 	}
 	return *given
-}
-
-// authenticate finds the key of a secret (U120).
-func (s *Service) authenticate(ctx context.Context, _ Caller, r *wire.AuthenticateRequest) (api.APIKey, error) {
-	return apiKeyShown(s.engine.Authenticate(ctx, r.Secret))
 }
 
 // newAPIKey returns a key with the secret, unless the key was made by an earlier call with another secret.

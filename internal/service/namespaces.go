@@ -13,7 +13,6 @@ func (s *Service) namespaces() {
 	on(s, wire.GetNamespace, s.getNamespace)
 	on(s, wire.PutNamespace, s.putNamespace)
 	on(s, wire.DeleteNamespace, s.deleteNamespace)
-	on(s, wire.OnlyNamespace, s.onlyNamespace)
 }
 
 // listNamespaces lists the namespaces by name (U101).
@@ -43,12 +42,6 @@ func (s *Service) putNamespace(ctx context.Context, c Caller, r *wire.PutNamespa
 // deleteNamespace removes an empty namespace (U101).
 func (s *Service) deleteNamespace(ctx context.Context, c Caller, r *wire.DeleteNamespaceRequest) (wire.None, error) {
 	return wire.None{}, s.engine.DeleteNamespace(ctx, c.admin(), r.Name, c.action(r.Body, r.IfMatch))
-}
-
-// onlyNamespace reports whether there is no other namespace.
-func (s *Service) onlyNamespace(ctx context.Context, _ Caller, r *wire.ByNamespace) (bool, error) {
-	others, err := s.engine.OtherNamespaces(ctx, []string{r.Name})
-	return !others && err == nil, err
 }
 
 func namespaceShown(n core.Namespace, err error) (api.Namespace, error) {

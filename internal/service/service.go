@@ -1,11 +1,11 @@
 // Package service implements each operation of the table once, on the engine: for a client in the same process and for the
-// server. It is the only place that converts between the values of package api and those of core. Its errors are those of the
-// engine.
+// server. It is the only place that converts between the values of package api and those of core.
 package service
 
 import (
 	"context"
 	"crypto/rand"
+	"net/http"
 	"time"
 
 	"github.com/flowfabric/flowfabric/api"
@@ -13,6 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/mint"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -98,8 +99,16 @@ func on[Req, Ans any](s *Service, call wire.Call[Req, Ans], do func(ctx context.
 }
 
 // Do performs an operation for a caller. request and answer point to the operation's types. A command of unknown outcome is
-// repeated, under the same key, so that its earlier effect is recognised.
+// repeated, under the same key, so that its earlier effect is recognised: a command without a key gets one, commands under leases
+// have their own. The errors are those of package api.
 func (s *Service) Do(ctx context.Context, c Caller, op *wire.Operation, request, answer any) error {
+	if c.Key == "" && op.Method != http.MethodGet && op != wire.DoWork.Operation {
+		c.Key = mint.Key(s.clock)
+	}
+	return api.AsError(s.do(ctx, c, op, request, answer))
+}
+
+func (s *Service) do(ctx context.Context, c Caller, op *wire.Operation, request, answer any) error {
 	do, ok := s.handlers[op]
 	if !ok {
 		return base.Errorf(base.CodeInternal, "no handler does %s", op.ID)

@@ -26,7 +26,7 @@ func TestU132_an_operation_is_repeated_until_its_outcome_is_known(t *testing.T) 
 		}
 		return base.Errorf(base.CodeTimeout, "lost")
 	}}}
-	if err := s.Do(ctx, Caller{}, op, nil, nil); base.CodeOf(err) != base.CodeTimeout || tries != 2 {
+	if err := s.do(ctx, Caller{}, op, nil, nil); base.CodeOf(err) != base.CodeTimeout || tries != 2 {
 		t.Errorf("after the context ended: %v after %d tries", err, tries)
 	}
 	refused := 0
@@ -34,7 +34,7 @@ func TestU132_an_operation_is_repeated_until_its_outcome_is_known(t *testing.T) 
 		refused++
 		return base.Invalid("x", "no")
 	}
-	if err := s.Do(t.Context(), Caller{}, op, nil, nil); base.CodeOf(err) != base.CodeInvalidArgument || refused != 1 {
+	if err := s.do(t.Context(), Caller{}, op, nil, nil); base.CodeOf(err) != base.CodeInvalidArgument || refused != 1 {
 		t.Errorf("a refusal = %v after %d tries", err, refused)
 	}
 }

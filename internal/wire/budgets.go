@@ -63,7 +63,7 @@ var (
 	}}
 	ReleaseBudget = Call[ReleaseBudgetRequest, api.ReleasedSpend]{&Operation{
 		ID: "release_budget", Rule: "U98", Method: http.MethodPost, Path: "/v1/budgets/{id}/release", Roles: Work | Operate, Only: forLeased,
-		Go: "Budgets.ReleaseSpend", Command: "budgets release", Summary: "Refund what an execution has used of a budget", Status: []int{http.StatusOK},
+		Go: "Budgets.Refund", Command: "budgets release", Summary: "Refund what an execution has used of a budget", Status: []int{http.StatusOK},
 	}}
 	ReportUsage = Call[ReportUsageRequest, api.UsageReceipt]{&Operation{
 		ID: "report_usage", Rule: "U74", Method: http.MethodPost, Path: "/v1/executions/{id}/usage", Roles: Work,

@@ -53,7 +53,7 @@ var (
 	}}
 	EndRetain = Call[ActionRequest, api.Execution]{&Operation{
 		ID: "end_retain", Rule: "U54", Method: http.MethodDelete, Path: "/v1/executions/{id}/retain", Roles: Admin,
-		Go: "Operate.EndRetain", Command: "retain --end", Summary: "End the retention of an execution", Status: []int{http.StatusOK},
+		Go: "Operate.Unretain", Command: "retain --end", Summary: "End the retention of an execution", Status: []int{http.StatusOK},
 	}}
 	DeleteExecution = Call[ActionRequest, None]{&Operation{
 		ID: "delete_execution", Rule: "U55", Method: http.MethodDelete, Path: "/v1/executions/{id}", Roles: Admin,

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/testseed"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -96,7 +96,7 @@ func (f *fuzzer) admitCallers() {
 		if who.everywhere {
 			namespace = "*"
 		}
-		key, err := f.w.Admin().APIKeys().Create(f.t.Context(), flowfabric.APIKeySettings{Name: role + "@" + namespace, Roles: []string{role}, Namespaces: []string{namespace}})
+		key, err := f.w.Admin().APIKeys().Create(f.t.Context(), api.APIKeySettings{Name: role + "@" + namespace, Roles: []string{role}, Namespaces: []string{namespace}})
 		if err != nil {
 			f.t.Fatal(err)
 		}

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/server/apitest"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -20,7 +20,7 @@ type document struct {
 	root       map[string]any
 	operations []*operation // by path and method
 	strict     *apitest.Document
-	codes      map[string]flowfabric.CodeInfo
+	codes      map[string]api.CodeInfo
 }
 
 // operation is what the document says of one method and path.
@@ -44,7 +44,7 @@ type schema = map[string]any
 // readDocument understands what GET /openapi.json answers.
 func readDocument(t testing.TB, text []byte) *document {
 	t.Helper()
-	d := &document{codes: map[string]flowfabric.CodeInfo{}}
+	d := &document{codes: map[string]api.CodeInfo{}}
 	if err := json.Unmarshal(text, &d.root); err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func readDocument(t testing.TB, text []byte) *document {
 			d.operations = append(d.operations, d.operation(method, path, methods[method].(map[string]any)))
 		}
 	}
-	for _, info := range flowfabric.Codes() {
+	for _, info := range api.Codes() {
 		d.codes[info.Code] = info
 	}
 	var err error

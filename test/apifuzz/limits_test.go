@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -118,7 +118,7 @@ func (f *fuzzer) tendLimits() {
 	f.do(wire.PutQuota.Operation, "spare-1", `{}`) // those that nobody uses can be deleted
 	f.do(wire.CreateBudget.Operation, "", `{"name":"spare-1","dimensions":{"tokens":{}}}`)
 	ctx, budgets := f.t.Context(), f.w.Budgets()
-	var covering []*flowfabric.BudgetStatus
+	var covering []*api.BudgetStatus
 	for b, err := range budgets.List(ctx) {
 		if err != nil {
 			f.t.Fatal(err)

@@ -20,6 +20,7 @@ import (
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/inprocess"
 	"github.com/flowfabric/flowfabric/internal/pgtest/migrated"
 	"github.com/flowfabric/flowfabric/internal/server"
 )
@@ -83,7 +84,8 @@ func newWorld(t testing.TB, address string, open bool) *world {
 		t.Fatal(err)
 	}
 	w.Client = client
-	if w.server, err = server.New(client, server.Config{Open: open, MaxPayload: 64 << 10, MaxWait: 50 * time.Millisecond, Logger: logger}); err != nil {
+	on, _ := inprocess.BackendOf(client)
+	if w.server, err = server.New(on, server.Config{Open: open, MaxPayload: 64 << 10, MaxWait: 50 * time.Millisecond, Logger: logger}); err != nil {
 		t.Fatal(err)
 	}
 	listener := httptest.NewUnstartedServer(w.server.Handler())

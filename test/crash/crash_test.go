@@ -9,9 +9,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"go.uber.org/goleak"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/internal/pgtest/migrated"
 )
@@ -120,8 +123,8 @@ func checkLog(ctx context.Context, t *testing.T, client *flowfabric.Client, b *b
 	t.Helper()
 	lapsed := 0
 	epochs, open, completed := map[flowfabric.ID]int64{}, map[flowfabric.ID]bool{}, map[flowfabric.ID]int{}
-	for after := flowfabric.FromStart; ; {
-		page, err := client.Events().Read(ctx, flowfabric.ReadOptions{After: after, Limit: 1000})
+	for after := api.FromStart; ; {
+		page, err := client.Events().Read(ctx, ops.ReadOptions{After: after, Limit: 1000})
 		if err != nil {
 			t.Fatal(err)
 		}

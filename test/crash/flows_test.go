@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/embedded"
 )
 
@@ -157,7 +158,7 @@ func onBothStores(t *testing.T, story func(t *testing.T, store string)) {
 type halfway struct {
 	said    [][]string
 	view    *flowfabric.FlowView
-	members []flowfabric.FlowMember
+	members []api.FlowMember
 	died    time.Time
 }
 
@@ -265,7 +266,7 @@ func TestF49_F50_F51_FI9_a_cancel_of_a_flow_outlives_kill_9_in_its_middle(t *tes
 				t.Errorf("F51, FI10: %s with %d members: %v", h.view.State, h.view.Nodes, got)
 			}
 			again, err := client.Flows().Cancel(ctx, h.view.ID, flowfabric.FlowCancel{Reason: "once more"})
-			told := flowfabric.FlowCancelProgress{
+			told := api.FlowCancelProgress{
 				State: flowfabric.FlowCancelled, Policy: flowfabric.CancelAll, Reason: "enough", Cancelled: cancelMembers - finished, FinishedBefore: finished,
 			}
 			if again != told || err != nil {

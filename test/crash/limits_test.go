@@ -5,7 +5,10 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 // Victims work under a quota and a budget, with room for all of them: each execution holds a slot, reserves and reports.
@@ -17,14 +20,14 @@ const (
 // limited attaches a submission.
 func limited(key string) flowfabric.SubmitOptions {
 	return flowfabric.SubmitOptions{
-		IdempotencyKey: key, Quotas: []flowfabric.QuotaUse{{Quota: limitsName}}, BudgetIDs: []string{limitsName}, Estimate: map[string]int64{unit: 3},
+		IdempotencyKey: key, Quotas: []api.QuotaUse{{Quota: limitsName}}, BudgetIDs: []string{limitsName}, Estimate: map[string]int64{unit: 3},
 	}
 }
 
 // putLimits makes them, or finds them.
 func putLimits(ctx context.Context, client *flowfabric.Client) error {
-	_, quota := client.Quotas().Put(ctx, limitsName, flowfabric.QuotaSettings{ConcurrencyLimit: 100})
-	_, budget := client.Budgets().Create(ctx, flowfabric.Budget{Name: limitsName, Dimensions: map[string]flowfabric.Limit{unit: {Hard: 100_000}}})
+	_, quota := client.Quotas().Put(ctx, limitsName, api.QuotaSettings{ConcurrencyLimit: 100})
+	_, budget := client.Budgets().Create(ctx, api.Budget{Name: limitsName, Dimensions: map[string]api.BudgetLimits{unit: {Hard: 100_000}}})
 	return errors.Join(quota, budget)
 }
 
@@ -38,7 +41,7 @@ func report(ctx context.Context, t *flowfabric.Task) error {
 // each execution was booked once (I9), and a recount finds the same (S42).
 func checkLimits(ctx context.Context, t *testing.T, client *flowfabric.Client) {
 	t.Helper()
-	count, err := client.Executions().Count(ctx, flowfabric.Filter{})
+	count, err := client.Executions().Count(ctx, ops.Filter{})
 	if err != nil {
 		t.Fatal(err)
 	}

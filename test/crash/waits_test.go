@@ -11,7 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/embedded"
 )
 
@@ -203,8 +206,8 @@ func finishWaits(t *testing.T, store string, ids map[string]flowfabric.ID, token
 func toldOf(ctx context.Context, t *testing.T, client *flowfabric.Client) map[flowfabric.ID]map[string]int {
 	t.Helper()
 	told := map[flowfabric.ID]map[string]int{}
-	for after := flowfabric.FromStart; ; {
-		page, err := client.Events().Read(ctx, flowfabric.ReadOptions{After: after, Limit: 1000})
+	for after := api.FromStart; ; {
+		page, err := client.Events().Read(ctx, ops.ReadOptions{After: after, Limit: 1000})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,7 +15,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/embedded"
 	approval "github.com/flowfabric/flowfabric/examples/approval/story"
 	budget "github.com/flowfabric/flowfabric/examples/budget/story"
@@ -58,10 +61,10 @@ func newHouse(t *testing.T) *house {
 	t.Cleanup(cancel)
 	here := must[*flowfabric.Client](t)(embedded.Open(ctx, "sqlite:"+filepath.Join(t.TempDir(), "app.db"), embedded.Config{EngineConfig: flowfabric.EngineConfig{Logger: quiet}}))
 	t.Cleanup(func() { _ = here.Close(context.WithoutCancel(ctx)) })
-	key := must[*flowfabric.NewAPIKey](t)(here.Admin().APIKeys().Create(ctx, flowfabric.APIKeySettings{
+	key := must[*api.NewAPIKey](t)(here.Admin().APIKeys().Create(ctx, api.APIKeySettings{
 		Name: "teller", Roles: []string{"read", "submit", "work", "operate", "admin"}, Namespaces: []string{"default"},
 	}))
-	scraper := must[*flowfabric.NewAPIKey](t)(here.Admin().APIKeys().Create(ctx, flowfabric.APIKeySettings{
+	scraper := must[*api.NewAPIKey](t)(here.Admin().APIKeys().Create(ctx, api.APIKeySettings{
 		Name: "prometheus", Roles: []string{"read"}, Namespaces: []string{"*"},
 	}))
 	handler := must[http.Handler](t)(flowfabrichttp.New(here, flowfabrichttp.Config{Logger: quiet}))
@@ -151,9 +154,9 @@ func (h *house) submit(t *testing.T, o flowfabric.SubmitOptions) flowfabric.ID {
 	return must[flowfabric.SubmitResult](t)(h.Submit(h.ctx, note.Submission("x", o))).ID
 }
 
-func (h *house) claim(t *testing.T, lane string, ttl time.Duration) *flowfabric.Claimed {
+func (h *house) claim(t *testing.T, lane string, ttl time.Duration) *api.Claimed {
 	t.Helper()
-	answer := must[flowfabric.ClaimAnswer](t)(h.Work().Claim(h.ctx, flowfabric.ClaimRequest{
+	answer := must[api.ClaimAnswer](t)(h.Work().Claim(h.ctx, api.ClaimRequest{
 		WorkerID: "w", InstanceID: "w-1", Lanes: []string{lane}, Max: 2, LeaseTTL: ttl, Wait: 30 * time.Second,
 	}))
 	if len(answer.Tasks) != 1 {
@@ -163,10 +166,10 @@ func (h *house) claim(t *testing.T, lane string, ttl time.Duration) *flowfabric.
 }
 
 // do sends a command under a lease, which must be refused with the code; "": accepted.
-func (h *house) do(t *testing.T, claimed *flowfabric.Claimed, op flowfabric.Op, code string) {
+func (h *house) do(t *testing.T, claimed *api.Claimed, op api.Op, code string) {
 	t.Helper()
-	item := flowfabric.WorkItem{Op: op, ID: claimed.ID, Lease: claimed.Lease}
-	if answers := must[[]flowfabric.WorkAnswer](t)(h.Work().Do(h.ctx, item)); flowfabric.CodeOf(answers[0].Err) != code {
+	item := api.WorkItem{Op: op, ID: claimed.ID, Lease: claimed.Lease}
+	if answers := must[[]api.WorkAnswer](t)(h.Work().Do(h.ctx, item)); flowfabric.CodeOf(answers[0].Err) != code {
 		t.Fatalf("%s: %v, want %q", op, answers[0].Err, code)
 	}
 }
@@ -177,18 +180,18 @@ func (h *house) loseLeases(t *testing.T) {
 	h.submit(t, flowfabric.SubmitOptions{Lane: "lapse", Delay: 10 * time.Millisecond})
 	lost := h.claim(t, "lapse", time.Second)
 	next := h.claim(t, "lapse", time.Minute) // waits until the lease has run out
-	h.do(t, lost, flowfabric.OpComplete, "stale_lease")
-	h.do(t, next, flowfabric.OpRenew, "")
-	h.do(t, next, flowfabric.OpComplete, "")
+	h.do(t, lost, api.OpComplete, "stale_lease")
+	h.do(t, next, api.OpRenew, "")
+	h.do(t, next, api.OpComplete, "")
 	revoked := h.submit(t, flowfabric.SubmitOptions{Lane: "revoke"})
 	h.claim(t, "revoke", time.Minute)
-	must[flowfabric.Revocation](t)(h.Operate().Revoke(h.ctx, revoked))
+	must[api.Revocation](t)(h.Operate().Revoke(h.ctx, revoked))
 }
 
 // fillLane leaves work in a lane that is full.
 func (h *house) fillLane(t *testing.T) {
 	t.Helper()
-	must[*flowfabric.Lane](t)(h.Lanes().Put(h.ctx, "narrow", flowfabric.LaneSettings{MaxConcurrent: 1}))
+	must[*api.Lane](t)(h.Lanes().Put(h.ctx, "narrow", api.LaneSettings{MaxConcurrent: 1}))
 	for range 2 {
 		h.submit(t, flowfabric.SubmitOptions{Lane: "narrow"})
 	}
@@ -198,9 +201,9 @@ func (h *house) fillLane(t *testing.T) {
 // fillQuota leaves work that waits for a slot.
 func (h *house) fillQuota(t *testing.T) {
 	t.Helper()
-	must[*flowfabric.Quota](t)(h.Quotas().Put(h.ctx, "one", flowfabric.QuotaSettings{ConcurrencyLimit: 1}))
+	must[*api.Quota](t)(h.Quotas().Put(h.ctx, "one", api.QuotaSettings{ConcurrencyLimit: 1}))
 	for range 2 {
-		h.submit(t, flowfabric.SubmitOptions{Lane: "quota", Quotas: []flowfabric.QuotaUse{{Quota: "one"}}})
+		h.submit(t, flowfabric.SubmitOptions{Lane: "quota", Quotas: []api.QuotaUse{{Quota: "one"}}})
 	}
 	h.claim(t, "quota", time.Minute)
 }
@@ -210,8 +213,8 @@ func (h *house) operate(t *testing.T) {
 	t.Helper()
 	id := h.submit(t, flowfabric.SubmitOptions{Lane: "bulk"})
 	must[flowfabric.SubmitResult](t)(h.Submit(h.ctx, note.Submission("x", flowfabric.SubmitOptions{Lane: "bulk", ID: id})))
-	job := must[*flowfabric.BulkJob](t)(h.Operate().Bulk(h.ctx, flowfabric.BulkRequest{Action: flowfabric.BulkCancel, IDs: []flowfabric.ID{id}}))
-	must[*flowfabric.BulkJob](t)(h.Operate().WaitBulk(h.ctx, job.ID))
+	job := must[*api.BulkJob](t)(h.Operate().Bulk(h.ctx, ops.BulkRequest{Action: api.BulkCancel, IDs: []flowfabric.ID{id}}))
+	must[*api.BulkJob](t)(h.Operate().WaitBulk(h.ctx, job.ID))
 	if err := h.Operate().Delete(h.ctx, id); err != nil {
 		t.Fatal(err)
 	}

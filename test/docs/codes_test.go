@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 // TestU25_every_code_that_is_raised_says_what_it_means reads from internal/archtest which codes wait for their feature.
@@ -18,7 +18,7 @@ func TestU25_every_code_that_is_raised_says_what_it_means(t *testing.T) {
 	if len(waiting) == 0 {
 		t.Fatal("archtest lists no codes that wait for their feature: then this test need not ask it")
 	}
-	for _, info := range flowfabric.Codes() {
+	for _, info := range api.Codes() {
 		if !waiting[info.Code] && (info.Meaning == "" || info.Advice == "") {
 			t.Errorf("%s is raised and has no text in internal/core/base/code_texts.go", info.Code)
 		}

@@ -129,7 +129,7 @@ var importable = sync.OnceValue(func() map[string]string {
 		all[nameOf(path)] = path
 	}
 	all["flowfabric"] = module
-	for _, name := range []string{"api", "sqlite", "postgres", "embedded", "flowfabrictest", "flowfabrichttp", "flowfabricotel"} {
+	for _, name := range []string{"api", "ops", "workapi", "sqlite", "postgres", "embedded", "flowfabrictest", "flowfabrichttp", "flowfabricotel"} {
 		if found, _ := filepath.Glob(filepath.Join(root, name, "*.go")); len(found) > 0 {
 			all[name] = module + "/" + name
 		}

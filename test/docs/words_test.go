@@ -13,7 +13,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 func TestU263_every_variable_metric_code_and_field_that_a_page_names_exists(t *testing.T) {
@@ -112,7 +112,7 @@ var settings = sync.OnceValue(func() map[string]bool {
 
 // isCode reports whether a word is in the table of codes.
 func isCode(name string) bool {
-	return slices.ContainsFunc(flowfabric.Codes(), func(info flowfabric.CodeInfo) bool { return info.Code == name })
+	return slices.ContainsFunc(api.Codes(), func(info api.CodeInfo) bool { return info.Code == name })
 }
 
 // checkWords leaves decisions alone: they also speak of what was not done.

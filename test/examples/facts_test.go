@@ -5,14 +5,17 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 // executions are those of a lane, oldest first, with everything that Get shows.
 func executions(t *testing.T, c *flowfabric.Client, lane string) []*flowfabric.Execution {
 	t.Helper()
 	var all []*flowfabric.Execution
-	options := flowfabric.ListOptions{Filter: flowfabric.Filter{Lane: []string{lane}}, Order: flowfabric.CreatedAsc}
+	options := ops.ListOptions{Filter: ops.Filter{Lane: []string{lane}}, Order: ops.CreatedAsc}
 	for listed, err := range c.Executions().List(t.Context(), options) {
 		if err != nil {
 			t.Fatal(err)
@@ -39,7 +42,7 @@ func only(t *testing.T, c *flowfabric.Client, lane string) *flowfabric.Execution
 // events are the kinds of events of an execution, in order.
 func events(t *testing.T, c *flowfabric.Client, id flowfabric.ID) []string {
 	t.Helper()
-	page, err := c.Events().Read(t.Context(), flowfabric.ReadOptions{After: flowfabric.FromStart, EventFilter: flowfabric.EventFilter{ExecutionID: id}})
+	page, err := c.Events().Read(t.Context(), ops.ReadOptions{After: api.FromStart, EventFilter: ops.EventFilter{ExecutionID: id}})
 	if err != nil {
 		t.Fatal(err)
 	}

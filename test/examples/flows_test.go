@@ -8,7 +8,10 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	pipeline "github.com/flowfabric/flowfabric/examples/pipeline/story"
 	race "github.com/flowfabric/flowfabric/examples/race/story"
 	"github.com/flowfabric/flowfabric/examples/stage"
@@ -61,8 +64,8 @@ func members(t *testing.T, c *flowfabric.Client, flow flowfabric.ID) map[string]
 // flowEvents are the events of a flow itself, in order.
 func flowEvents(t *testing.T, c *flowfabric.Client, id flowfabric.ID) []string {
 	t.Helper()
-	which := flowfabric.EventFilter{FlowID: id, Kinds: []string{"flow."}}
-	page, err := c.Events().Read(t.Context(), flowfabric.ReadOptions{After: flowfabric.FromStart, EventFilter: which})
+	which := ops.EventFilter{FlowID: id, Kinds: []string{"flow."}}
+	page, err := c.Events().Read(t.Context(), ops.ReadOptions{After: api.FromStart, EventFilter: which})
 	if err != nil {
 		t.Fatal(err)
 	}

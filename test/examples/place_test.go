@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/embedded"
 	crash "github.com/flowfabric/flowfabric/examples/crash/story"
 	"github.com/flowfabric/flowfabric/examples/stage"
@@ -113,7 +114,7 @@ func serve(t *testing.T, store, namespace string) stage.Stage {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = client.Close(context.WithoutCancel(ctx)) })
-	key, err := client.Admin().APIKeys().Create(ctx, flowfabric.APIKeySettings{
+	key, err := client.Admin().APIKeys().Create(ctx, api.APIKeySettings{
 		Name: "teller", Roles: []string{"read", "submit", "work", "operate", "admin"}, Namespaces: []string{namespace},
 	})
 	if err != nil {

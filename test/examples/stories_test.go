@@ -7,10 +7,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/jackc/pgx/v5"
 	_ "modernc.org/sqlite"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	crash "github.com/flowfabric/flowfabric/examples/crash/story"
 	embed "github.com/flowfabric/flowfabric/examples/embed/story"
 	hello "github.com/flowfabric/flowfabric/examples/hello/story"
@@ -170,7 +173,7 @@ func TestU247_failures_are_retried_by_category_and_all_that_failed_are_replayed(
 			}
 		}
 		for job, err := range c.Operate().BulkJobs(t.Context()) {
-			if err != nil || job.Action != flowfabric.BulkReplay || job.Total != 2 || job.Done != 2 {
+			if err != nil || job.Action != api.BulkReplay || job.Total != 2 || job.Done != 2 {
 				t.Errorf("%+v, %v", job, err)
 			}
 		}
@@ -204,13 +207,13 @@ func checkTenants(t *testing.T, p *place) {
 			if err != nil || !check.OK || tenant == p.Name+"-red" && check.Rows == 0 {
 				t.Errorf("%+v, %v", check, err)
 			}
-			for row, err := range c.Admin().Audit(t.Context(), flowfabric.AuditFilter{Namespace: tenant, Principal: "red-auditor"}) {
+			for row, err := range c.Admin().Audit(t.Context(), ops.AuditFilter{Namespace: tenant, Principal: "red-auditor"}) {
 				if err != nil || row.Outcome != "role_required" {
 					t.Errorf("%+v, %v", row, err)
 				}
 			}
 			if space, err := c.Admin().Namespaces().Get(t.Context(), tenant); err != nil || space.MaxPayloadBytes != 1000 ||
-				!slices.Equal(space.DefaultQuotas, []flowfabric.QuotaUse{{Quota: p.Name, Key: tenant}}) {
+				!slices.Equal(space.DefaultQuotas, []api.QuotaUse{{Quota: p.Name, Key: tenant}}) {
 				t.Errorf("%+v, %v", space, err)
 			}
 			checkRoom(t, c, p.Name, tenant == p.Name+"-red")
@@ -250,7 +253,7 @@ func checkRoom(t *testing.T, c *flowfabric.Client, lane string, red bool) {
 	if n := budget.Dimensions["pictures"]; err != nil || n.Used != 5 || n.EffectiveHard != 5 || n.Reserved != 0 {
 		t.Errorf("%+v, %v", budget, err)
 	}
-	waiting := flowfabric.Filter{Lane: []string{lane}, Kind: []string{string(tenants.Render)}, Reason: []string{"waiting_for_budget"}}
+	waiting := ops.Filter{Lane: []string{lane}, Kind: []string{string(tenants.Render)}, Reason: []string{"waiting_for_budget"}}
 	if n, err := c.Executions().Count(t.Context(), waiting); err != nil || n.Total != 1 {
 		t.Errorf("%+v wait for the budget, want one: %v", n, err)
 	}
@@ -263,7 +266,7 @@ func TestU250_a_program_has_engine_worker_and_server_inside_it(t *testing.T) {
 		if x := only(t, c, p.Name); x.Status != flowfabric.StatusSucceeded {
 			t.Errorf("%+v", x)
 		}
-		if lane, err := c.Lanes().Get(t.Context(), p.Name); err != nil || lane.State != flowfabric.LanePaused {
+		if lane, err := c.Lanes().Get(t.Context(), p.Name); err != nil || lane.State != api.LanePaused {
 			t.Errorf("%+v, %v", lane, err)
 		}
 		var told []string

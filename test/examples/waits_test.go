@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
 	approval "github.com/flowfabric/flowfabric/examples/approval/story"
 	callback "github.com/flowfabric/flowfabric/examples/callback/story"
@@ -62,7 +64,7 @@ func TestU236_a_release_goes_live_by_two_of_three_people_and_fails_when_nobody_d
 func wantLinks(t *testing.T, c *flowfabric.Client, id flowfabric.ID, want ...string) {
 	t.Helper()
 	var states []string
-	for waitpoint, err := range c.Waitpoints().List(t.Context(), flowfabric.WaitpointQuery{ExecutionID: id, State: "all"}) {
+	for waitpoint, err := range c.Waitpoints().List(t.Context(), ops.WaitpointQuery{ExecutionID: id, State: "all"}) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/inprocess"
 	"github.com/flowfabric/flowfabric/internal/pgtest"
 	"github.com/flowfabric/flowfabric/internal/pgtest/migrated"
 	"github.com/flowfabric/flowfabric/internal/server"
@@ -128,7 +129,8 @@ func serve(t testing.TB, address string, hooks engine.Hooks) *serving {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := server.New(client, server.Config{Logger: logger, Login: func(*http.Request) (*server.Key, error) { return &tester, nil }})
+	on, _ := inprocess.BackendOf(client)
+	s, err := server.New(on, server.Config{Logger: logger, Login: func(*http.Request) (*server.Key, error) { return &tester, nil }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 func TestWI6_W27_no_token_and_no_secret_is_left_behind_by_anything_that_issues_or_uses_one(t *testing.T) {
@@ -192,7 +195,7 @@ func (w *world) inGo() {
 		w.t.Error(err)
 	}
 	secret := nextSecret
-	if _, err := w.client.Admin().SigningKeys().Rotate(w.ctx(), "next", flowfabric.RotateKeyOptions{SecretHex: &secret}); err != nil {
+	if _, err := w.client.Admin().SigningKeys().Rotate(w.ctx(), "next", ops.RotateKeyOptions{SecretHex: &secret}); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -210,7 +213,7 @@ func (w *world) decideInGo(signal []string, told chan []string) {
 		w.t.Fatal("not a token")
 	}
 	for _, token := range []string{raw[:len(raw)-1], signal[1], raw} {
-		_, err := w.client.Waitpoints().Decide(w.ctx(), link[0], flowfabric.TokenOf(token), flowfabric.LinkDecision{Decision: "approve"})
+		_, err := w.client.Waitpoints().Decide(w.ctx(), link[0], flowfabric.TokenOf(token), api.LinkDecision{Decision: "approve"})
 		w.prints(err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 // grantsOverHTTP issues and uses grant keys by every route that does, and sends them to where they do not belong.
@@ -51,17 +52,17 @@ func (w *world) grantsInGo() {
 			w.t.Fatal(err)
 		}
 	}
-	grants, err := work.Grant(w.ctx(), flowfabric.GrantRequest{WorkerID: "w", InstanceID: "w-1", Lanes: []string{"grants-in-go"}, Max: 2})
+	grants, err := work.Grant(w.ctx(), api.GrantRequest{WorkerID: "w", InstanceID: "w-1", Lanes: []string{"grants-in-go"}, Max: 2})
 	if err != nil || len(grants) != 2 {
 		w.t.Fatalf("%v, %v", grants, err)
 	}
-	w.prints(grants, grants[0], &grants[0], grants[0].Key, flowfabric.Revocation{Grant: &grants[0]})
+	w.prints(grants, grants[0], &grants[0], grants[0].Key, api.Revocation{Grant: &grants[0]})
 	for _, g := range grants {
 		fmt.Fprintln(&w.shown, g.Key.Reveal())
 	}
-	_, err = work.ClaimGrant(w.ctx(), grants[0].Key, flowfabric.GrantClaim{WorkerID: "other", InstanceID: "w-1"})
+	_, err = work.ClaimGrant(w.ctx(), grants[0].Key, api.GrantClaim{WorkerID: "other", InstanceID: "w-1"})
 	w.prints(err)
-	task, err := work.ClaimGrant(w.ctx(), grants[0].Key, flowfabric.GrantClaim{WorkerID: "w", InstanceID: "w-1"})
+	task, err := work.ClaimGrant(w.ctx(), grants[0].Key, api.GrantClaim{WorkerID: "w", InstanceID: "w-1"})
 	w.prints(task, err)
 	w.prints(work.VerifyGrant(w.ctx(), grants[0].Key), work.ReturnGrant(w.ctx(), grants[1].Key), work.ReturnGrant(w.ctx(), grants[1].Key))
 }

@@ -23,8 +23,10 @@ import (
 	_ "modernc.org/sqlite" // the driver sqlite
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/inprocess"
 	"github.com/flowfabric/flowfabric/internal/pgtest/migrated"
 	"github.com/flowfabric/flowfabric/internal/server"
 )
@@ -91,11 +93,12 @@ func newWorld(t *testing.T, address string) *world {
 		t.Fatal(err)
 	}
 	w.client = client
-	s, err := server.New(client, server.Config{Logger: logger, PublicURL: "https://flow.example.com"})
+	on, _ := inprocess.BackendOf(client)
+	s, err := server.New(on, server.Config{Logger: logger, PublicURL: "https://flow.example.com"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, err := client.Admin().APIKeys().Create(t.Context(), flowfabric.APIKeySettings{
+	key, err := client.Admin().APIKeys().Create(t.Context(), api.APIKeySettings{
 		Name: "ci", Roles: []string{"read", "submit", "work", "operate", "admin"}, Namespaces: []string{"*"},
 	})
 	if err != nil {

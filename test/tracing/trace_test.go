@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 // secret is the payload that no span may show.
@@ -255,7 +256,7 @@ func TestU215_a_repeat_with_another_trace_context_is_still_a_duplicate(t *testin
 		if created.Duplicate || !again.Duplicate || again.ID != created.ID {
 			t.Errorf("first %+v, then %+v", created, again)
 		}
-		claimed, err := w.Work().Claim(t.Context(), flowfabric.ClaimRequest{WorkerID: "w", InstanceID: "w-1", Lanes: []string{"default"}, Wait: time.Minute})
+		claimed, err := w.Work().Claim(t.Context(), api.ClaimRequest{WorkerID: "w", InstanceID: "w-1", Lanes: []string{"default"}, Wait: time.Minute})
 		must(t, err)
 		if got := claimed.Tasks[0].TraceContext; !strings.Contains(got.Traceparent, caller.SpanContext().TraceID().String()) || got.Baggage != "user=7" {
 			t.Errorf("the task has %+v, want the context of the first submit", got)

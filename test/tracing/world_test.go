@@ -23,6 +23,7 @@ import (
 	"github.com/flowfabric/flowfabric/flowfabricotel"
 	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/inprocess"
 	"github.com/flowfabric/flowfabric/internal/pgtest/migrated"
 	"github.com/flowfabric/flowfabric/internal/server"
 )
@@ -94,7 +95,8 @@ func newWorld(t *testing.T, address string, host *clock.Manual, overHTTP bool) *
 	if w.Client = client; !overHTTP {
 		return w
 	}
-	s, err := server.New(client, server.Config{Open: true, Logger: silent(), Tracer: tracer})
+	on, _ := inprocess.BackendOf(client)
+	s, err := server.New(on, server.Config{Open: true, Logger: silent(), Tracer: tracer})
 	must(t, err)
 	listener := httptest.NewServer(s.Handler())
 	t.Cleanup(func() {

@@ -71,7 +71,7 @@ REFUSALS = [
     Refusal(DEPENDS, "create_budget", "invalid_budget", "/scope/value", ANY),
     Refusal(DEPENDS, "update_budget", "invalid_budget", r"/dimensions/\w+/remove", r"\w+ is set and taken away"),
     Refusal(DEPENDS, "create_budget", "invalid_budget", r"/dimensions/\w+/(soft|default_reserve)", r"must be in [01]\.\.\d+"),
-    Refusal(DEPENDS, "create_budget", "invalid_budget", r"/approval(/.*)?", "there is no such dimension with a hard limit|.* on_hard .*"),
+    Refusal(DEPENDS, "create_budget", "invalid_budget", r"/approval(/.*)?", "there is no such dimension with a hard limit"),
     Refusal("names of time zones are those of a database", "create_budget|update_budget", "invalid_budget", "/reset/timezone", ".* is not a time zone"),
     Refusal("If-Match is compared with the stored revision, which other requests change", ANY, "precondition_failed", r"header\.If-Match", r"the revision is \d+, not \d+"),
     Refusal("ids within a list differ, which a schema can only say of whole items", "create_link", BAD, r"/decisions/\d+/id", "is the id of another"),
@@ -90,7 +90,7 @@ REFUSALS = [
     Refusal("bytes of a secret that are all equal are a mistake", "rotate_signing_key|seed_signing_key", "invalid_secret_hex", "/secret_hex", ANY),
     Refusal("JSON Schema takes 1.0 for an integer", ANY, BAD, ANY, "expected a whole number, found a fraction or an exponent"),
     Refusal("generators take contentEncoding for a note", ANY, BAD, r".*/\w+_bytes", "this is not standard base64"),
-    Refusal(STORED, ANY, BAD, r".*[/._](at|until|from|to|since|before)", "the instant is outside the years 1970 to 9999|must be at most ten years ahead|.* in the past|must be in the future"),
+    Refusal(STORED, ANY, BAD, r".*[/._](at|until|from|to|since|before)", "the instant is outside the years 1970 to 9999|must be at most ten years ahead|has passed already"),
     Refusal(RESERVED, SUBMITS + "|start_bulk", "invalid_tag_key", r"(.*/tags/|query\.tag\.)ff\..*", "the prefix ff. is reserved"),
     Refusal(RESERVED, "patch_tags|patch_flow_tags|put_flow_tags", "invalid_tag_key", r"/ff\..*", "the prefix ff. is reserved"),
 ]

@@ -4,7 +4,6 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
-	"strings"
 
 	"golang.org/x/tools/go/packages"
 )
@@ -155,6 +154,3 @@ func (s *splitter) asCall(p *packages.Package, r *room, file string, call *ast.C
 	s.put1(sel.X.Pos(), sel.X.Pos(), open+prefix)
 	s.put1(sel.X.End(), rest, path+comma)
 }
-
-// inTest reports whether a file is a test.
-func inTest(file string) bool { return strings.HasSuffix(file, "_test.go") }

@@ -12,7 +12,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/examples/stage"
 	"github.com/flowfabric/flowfabric/flowfabrichttp"
 )
@@ -86,13 +89,13 @@ func (o *office) release(ctx context.Context) error {
 		}
 	}
 	o.Say("What happened to the release:")
-	_, err = o.ShowEvents(ctx, o.client, run.ID(), flowfabric.FromStart)
+	_, err = o.ShowEvents(ctx, o.client, run.ID(), api.FromStart)
 	return err
 }
 
 // standing tells how the release stands: no worker has it while people think.
 func (o *office) standing(ctx context.Context, id flowfabric.ID) error {
-	for waiting, err := range o.client.Waitpoints().Inbox(ctx, flowfabric.SuspendedQuery{Lane: o.Name}) {
+	for waiting, err := range o.client.Waitpoints().Inbox(ctx, ops.SuspendedQuery{Lane: o.Name}) {
 		if err != nil {
 			return err
 		}
@@ -156,7 +159,7 @@ func (o *office) click(ctx context.Context, run *flowfabric.Run[string]) error {
 
 // console decides as an operator, without a link, and the release goes live.
 func (o *office) console(ctx context.Context, run *flowfabric.Run[string]) error {
-	receipt, err := o.client.Operate().Approve(ctx, run.ID(), flowfabric.Approve{Comment: "go"})
+	receipt, err := o.client.Operate().Approve(ctx, run.ID(), ops.Approve{Comment: "go"})
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/examples/chat"
 )
 
@@ -50,14 +51,14 @@ func (d *desk) answer(ctx context.Context, t *flowfabric.Task, p Prompt) (string
 }
 
 // hear notes what came of a report.
-func (d *desk) hear(p Prompt, reply chat.Reply, r flowfabric.UsageReceipt) {
+func (d *desk) hear(p Prompt, reply chat.Reply, r api.UsageReceipt) {
 	said := fmt.Sprintf("%q took %d tokens: %s", p.Question, reply.Tokens, r.Outcome)
 	switch {
 	case r.Repeated():
 		said = fmt.Sprintf("%q goes on; its %d tokens are booked already, and the model is not asked again", p.Question, reply.Tokens)
-	case r.Outcome == flowfabric.UsageSoftBreach:
+	case r.Outcome == api.UsageSoftBreach:
 		said += fmt.Sprintf(", %d are used and %d was the soft limit", r.Used, r.Soft)
-	case r.Outcome == flowfabric.UsageHardBreach:
+	case r.Outcome == api.UsageHardBreach:
 		said += fmt.Sprintf(", %d of them beyond the limit of %d; the work is %s", r.Overrun, r.Hard, r.Action)
 	}
 	d.mu.Lock()

@@ -9,7 +9,10 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/examples/stage"
 )
 
@@ -56,11 +59,11 @@ func Tell(ctx context.Context, s *stage.Stage, model Model) error {
 
 // setUp makes the budget.
 func (o *office) setUp(ctx context.Context) error {
-	b, err := o.client.Budgets().Create(ctx, flowfabric.Budget{
+	b, err := o.client.Budgets().Create(ctx, api.Budget{
 		Name:       o.Name,
-		Dimensions: map[string]flowfabric.Limit{tokens: {Soft: soft, Hard: hard}, flowfabric.CostMicros: {}},
-		OnHard:     flowfabric.SuspendForApproval,
-		Approval:   flowfabric.BudgetApproval{DefaultRaise: map[string]int64{tokens: raise}},
+		Dimensions: map[string]api.BudgetLimits{tokens: {Soft: soft, Hard: hard}, flowfabric.CostMicros: {}},
+		OnHard:     api.SuspendForApproval,
+		Approval:   api.BudgetApproval{DefaultRaise: map[string]int64{tokens: raise}},
 	})
 	if err != nil {
 		return err
@@ -85,7 +88,7 @@ func (o *office) reserve(ctx context.Context) error {
 			return err
 		}
 	}
-	blocked, err := o.first(ctx, flowfabric.EventFilter{Lane: o.Name, Kinds: []string{"execution.blocked"}})
+	blocked, err := o.first(ctx, ops.EventFilter{Lane: o.Name, Kinds: []string{"execution.blocked"}})
 	if err != nil {
 		return err
 	}
@@ -173,7 +176,7 @@ func (o *office) untilAsked(ctx context.Context) (*flowfabric.Run[string], error
 			return nil, err
 		}
 		kinds := []string{"execution.suspended", "execution.blocked", "execution.completed"}
-		switch event, err := o.first(ctx, flowfabric.EventFilter{ExecutionID: run.ID(), Kinds: kinds}); {
+		switch event, err := o.first(ctx, ops.EventFilter{ExecutionID: run.ID(), Kinds: kinds}); {
 		case err != nil:
 			return nil, err
 		case event.Kind == "execution.suspended":
@@ -186,10 +189,10 @@ func (o *office) untilAsked(ctx context.Context) (*flowfabric.Run[string], error
 }
 
 // first waits for the first event that the filter selects.
-func (o *office) first(ctx context.Context, f flowfabric.EventFilter) (flowfabric.Event, error) {
+func (o *office) first(ctx context.Context, f ops.EventFilter) (flowfabric.Event, error) {
 	following, enough := context.WithCancel(ctx)
 	defer enough()
-	for event, err := range o.client.Events().Follow(following, flowfabric.ReadOptions{After: flowfabric.FromStart, EventFilter: f}) {
+	for event, err := range o.client.Events().Follow(following, ops.ReadOptions{After: api.FromStart, EventFilter: f}) {
 		return event, err
 	}
 	return flowfabric.Event{}, ctx.Err()
@@ -197,7 +200,7 @@ func (o *office) first(ctx context.Context, f flowfabric.EventFilter) (flowfabri
 
 // approve is what an operator does: send a link to who may decide. She opens it and says yes.
 func (o *office) approve(ctx context.Context, id flowfabric.ID) error {
-	for waiting, err := range o.client.Waitpoints().Inbox(ctx, flowfabric.SuspendedQuery{Lane: o.Name}) {
+	for waiting, err := range o.client.Waitpoints().Inbox(ctx, ops.SuspendedQuery{Lane: o.Name}) {
 		if err != nil {
 			return err
 		}
@@ -211,14 +214,14 @@ func (o *office) approve(ctx context.Context, id flowfabric.ID) error {
 }
 
 func (o *office) decide(ctx context.Context, waitpoint string) error {
-	link, err := o.client.Waitpoints().NewLink(ctx, waitpoint, flowfabric.LinkOptions{
+	link, err := o.client.Waitpoints().NewLink(ctx, waitpoint, ops.LinkOptions{
 		Approver: "ana@example.com", Title: "More tokens for team red?", Message: fmt.Sprintf("%d more, until the next reset.", raise),
 	})
 	if err != nil {
 		return err
 	}
 	token := flowfabric.TokenOf(link.URL[strings.LastIndex(link.URL, "/")+1:])
-	outcome, err := o.client.Waitpoints().Decide(ctx, link.ID, token, flowfabric.LinkDecision{Decision: "approve", Comment: "it is the end of the quarter"})
+	outcome, err := o.client.Waitpoints().Decide(ctx, link.ID, token, api.LinkDecision{Decision: "approve", Comment: "it is the end of the quarter"})
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/examples/stage"
 	"github.com/flowfabric/flowfabric/flowfabrichttp"
 )
@@ -149,7 +150,7 @@ func (p *shop) quick(ctx context.Context) error {
 		return err
 	}
 	p.Say("The provider did not hear us, and posts the same message again: %s.", again)
-	_, err = p.ShowEvents(ctx, p.client, run.ID(), flowfabric.FromStart)
+	_, err = p.ShowEvents(ctx, p.client, run.ID(), api.FromStart)
 	return err
 }
 
@@ -188,7 +189,7 @@ func (p *shop) slow(ctx context.Context) error {
 		return err
 	}
 	p.Show("%s is paid by %s", run.ID(), paid.Reference)
-	_, err = p.ShowEvents(ctx, p.client, run.ID(), flowfabric.FromStart)
+	_, err = p.ShowEvents(ctx, p.client, run.ID(), api.FromStart)
 	return err
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/examples/stage"
 )
 
@@ -31,7 +32,7 @@ const killAt = "Lima"
 type sign struct {
 	Step  string
 	ID    flowfabric.ID
-	Lease flowfabric.Lease
+	Lease api.Lease
 }
 
 // work is the life of the worker process: it submits, works, and tells every step that it begins as a line of JSON.
@@ -134,7 +135,7 @@ func takeOver(ctx context.Context, s *stage.Stage, client *flowfabric.Client, id
 
 // lateWrite sends what the dead worker would have sent.
 func lateWrite(ctx context.Context, s *stage.Stage, client *flowfabric.Client, last sign) error {
-	answers, err := client.Work().Do(ctx, flowfabric.WorkItem{Op: flowfabric.OpComplete, ID: last.ID, Lease: last.Lease, Result: flowfabric.JSON([]int{0})})
+	answers, err := client.Work().Do(ctx, api.WorkItem{Op: api.OpComplete, ID: last.ID, Lease: last.Lease, Result: flowfabric.JSON([]int{0})})
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/examples/stage"
 	"github.com/flowfabric/flowfabric/flowfabrichttp"
@@ -70,8 +72,8 @@ func (b *bakery) orderCake(w http.ResponseWriter, r *http.Request) {
 
 // showCake shows the work of a cake by the name that the bakery knows it by.
 func (b *bakery) showCake(w http.ResponseWriter, r *http.Request) {
-	filter := flowfabric.Filter{IdempotencyKey: []string{b.key(r.PathValue("name"))}}
-	found, err := b.client.Executions().Page(r.Context(), flowfabric.ListOptions{Filter: filter})
+	filter := ops.Filter{IdempotencyKey: []string{b.key(r.PathValue("name"))}}
+	found, err := b.client.Executions().Page(r.Context(), ops.ListOptions{Filter: filter})
 	if err != nil || len(found.Items) == 0 {
 		http.NotFound(w, r)
 		return

@@ -6,7 +6,10 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/examples/stage"
 )
 
@@ -90,13 +93,13 @@ func lookBack(ctx context.Context, s *stage.Stage, client *flowfabric.Client, or
 	s.Show("%s, known before: %t, receipt %s", run.ID(), run.Duplicate(), receipt.Number)
 
 	s.Say("One execution is listed for the order.")
-	for x, err := range client.Executions().List(ctx, flowfabric.ListOptions{Filter: flowfabric.Filter{IdempotencyKey: []string{order}}}) {
+	for x, err := range client.Executions().List(ctx, ops.ListOptions{Filter: ops.Filter{IdempotencyKey: []string{order}}}) {
 		if err != nil {
 			return err
 		}
 		s.Show("%s %s %s after %d attempt", x.ID, x.Kind, x.Status, x.TotalAttempts)
 	}
 	s.Say("What happened to it:")
-	_, err = s.ShowEvents(ctx, client, run.ID(), flowfabric.FromStart)
+	_, err = s.ShowEvents(ctx, client, run.ID(), api.FromStart)
 	return err
 }

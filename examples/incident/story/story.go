@@ -9,7 +9,10 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/examples/stage"
 )
 
@@ -38,7 +41,7 @@ func tell(ctx context.Context, s *stage.Stage) error {
 		return err
 	}
 	s.Say("The pager rings: %s. It may be taken over %d times from responders that vanish.", run.ID(), reclaims)
-	seen, err := point(ctx, s, client, run.ID(), flowfabric.FromStart)
+	seen, err := point(ctx, s, client, run.ID(), api.FromStart)
 	if err != nil {
 		return err
 	}
@@ -63,7 +66,7 @@ func tell(ctx context.Context, s *stage.Stage) error {
 // die claims the work as a responder would, and is never heard of again.
 func die(ctx context.Context, s *stage.Stage, client *flowfabric.Client, n int) error {
 	name := fmt.Sprintf("%s-%d", s.Name, n)
-	answer, err := client.Work().Claim(ctx, flowfabric.ClaimRequest{
+	answer, err := client.Work().Claim(ctx, api.ClaimRequest{
 		WorkerID: "responder", InstanceID: name, Lanes: []string{s.Name}, LeaseTTL: lease, Wait: patience,
 	})
 	if err != nil {
@@ -98,8 +101,8 @@ func point(ctx context.Context, s *stage.Stage, client *flowfabric.Client, id fl
 // replay is what the operator does when the cause is found.
 func replay(ctx context.Context, s *stage.Stage, client *flowfabric.Client, run *flowfabric.Run[string], seen string) error {
 	s.Say("The stairs are mended. An operator replays it, and a responder who lives does the work.")
-	action := flowfabric.Action{Reason: "the stairs are mended", Expect: flowfabric.Expect{Status: flowfabric.StatusFailed}}
-	if _, err := client.Operate().Replay(ctx, run.ID(), flowfabric.ReplayOptions{Action: action}); err != nil {
+	action := ops.Action{Reason: "the stairs are mended", Expect: ops.Expect{Status: flowfabric.StatusFailed}}
+	if _, err := client.Operate().Replay(ctx, run.ID(), ops.ReplayOptions{Action: action}); err != nil {
 		return err
 	}
 	w := flowfabric.NewWorker(client, flowfabric.WorkerConfig{ID: "responder", Lanes: []string{s.Name}, Logger: s.Log})

@@ -9,7 +9,10 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/examples/stage"
 )
 
@@ -120,8 +123,8 @@ func (p *plant) members(ctx context.Context) error {
 // replay runs the failed test once more, and with it everything that was skipped because of it.
 func (p *plant) replay(ctx context.Context) error {
 	p.broken.Store(false)
-	x, err := p.client.Operate().Replay(ctx, p.run.Members["browser"], flowfabric.ReplayOptions{
-		Action: flowfabric.Action{Reason: "the button is where it was"}, Cascade: flowfabric.CascadeSkipped,
+	x, err := p.client.Operate().Replay(ctx, p.run.Members["browser"], ops.ReplayOptions{
+		Action: ops.Action{Reason: "the button is where it was"}, Cascade: ops.CascadeSkipped,
 	})
 	if err != nil {
 		return err
@@ -139,7 +142,7 @@ func (p *plant) signOff(ctx context.Context) error {
 	link := <-p.links
 	p.Say("All tests have succeeded, and the sign-off asks %s. No machine is held meanwhile.", link.Approver)
 	token := flowfabric.TokenOf(link.URL[strings.LastIndex(link.URL, "/")+1:])
-	outcome, err := p.client.Waitpoints().Decide(ctx, link.ID, token, flowfabric.LinkDecision{Decision: "approve"})
+	outcome, err := p.client.Waitpoints().Decide(ctx, link.ID, token, api.LinkDecision{Decision: "approve"})
 	if err != nil {
 		return err
 	}
@@ -168,7 +171,7 @@ func (p *plant) rollOut(ctx context.Context) error {
 // happened tells the events of the flow, and of the one inside of it.
 func (p *plant) happened(ctx context.Context) error {
 	p.Say("What happened to the flows:")
-	options := flowfabric.ReadOptions{After: flowfabric.FromStart, EventFilter: flowfabric.EventFilter{FlowID: p.run.ID, Kinds: []string{"flow."}}}
+	options := ops.ReadOptions{After: api.FromStart, EventFilter: ops.EventFilter{FlowID: p.run.ID, Kinds: []string{"flow."}}}
 	page, err := p.client.Events().Read(ctx, options)
 	if err != nil {
 		return err

@@ -9,7 +9,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/examples/stage"
 )
 
@@ -125,7 +128,7 @@ func retried(ctx context.Context, s *stage.Stage, client *flowfabric.Client, _ *
 	return nil
 }
 
-func ending(a flowfabric.Attempt) string {
+func ending(a api.Attempt) string {
 	if a.Failure == nil {
 		return "succeeded"
 	}
@@ -183,8 +186,8 @@ func cancelled(ctx context.Context, s *stage.Stage, client *flowfabric.Client, c
 func replayed(ctx context.Context, s *stage.Stage, client *flowfabric.Client, c *courier) error {
 	c.mapMended.Store(true)
 	s.Say("The map is mended. One bulk job replays everything in the lane that failed.")
-	which := flowfabric.Filter{Lane: []string{s.Name}, Status: []flowfabric.Status{flowfabric.StatusFailed}}
-	job, err := client.Operate().Bulk(ctx, flowfabric.BulkRequest{Action: flowfabric.BulkReplay, Filter: which, Reason: "the map is mended"})
+	which := ops.Filter{Lane: []string{s.Name}, Status: []flowfabric.Status{flowfabric.StatusFailed}}
+	job, err := client.Operate().Bulk(ctx, ops.BulkRequest{Action: api.BulkReplay, Filter: which, Reason: "the map is mended"})
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,8 @@ import (
 	"os/exec"
 	"path/filepath"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/examples/stage"
 	"github.com/flowfabric/flowfabric/flowfabrichttp"
@@ -97,7 +99,7 @@ func (t teller) byScript(ctx context.Context) error {
 		}
 	}
 	// An operator tells the worker to finish what it has and leave. It hears it with its next claim.
-	err = t.client.Workers().Drain(ctx, flowfabric.WorkerTarget{InstanceID: t.Name})
+	err = t.client.Workers().Drain(ctx, ops.WorkerTarget{InstanceID: t.Name})
 	if err := errors.Join(err, wait()); err != nil {
 		return err
 	}

@@ -7,7 +7,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 // The room of each tenant: pictures at a time, and pictures in all.
@@ -22,13 +25,13 @@ const patience = 10 * time.Second
 // slots gives every tenant so many pictures at a time, by a quota that everything submitted there counts for.
 func (h *house) slots(ctx context.Context) error {
 	h.Say("From now on no tenant has more than %d pictures rendered at a time, however many workers there are.", maxAtATime)
-	if _, err := h.admin.Quotas().Put(ctx, h.Name, flowfabric.QuotaSettings{ConcurrencyLimit: maxAtATime, PerKey: true}); err != nil {
+	if _, err := h.admin.Quotas().Put(ctx, h.Name, api.QuotaSettings{ConcurrencyLimit: maxAtATime, PerKey: true}); err != nil {
 		return err
 	}
 	for _, tenant := range []string{h.red, h.blue} {
-		settings := flowfabric.NamespaceSettings{
+		settings := api.NamespaceSettings{
 			Description: "a tenant of the example", MaxPayloadBytes: maxPayload, MaxSubmitPerSecond: maxSubmits,
-			DefaultQuotas: []flowfabric.QuotaUse{{Quota: h.Name, Key: tenant}},
+			DefaultQuotas: []api.QuotaUse{{Quota: h.Name, Key: tenant}},
 		}
 		if _, err := h.admin.Admin().Namespaces().Put(ctx, tenant, settings); err != nil {
 			return err
@@ -70,9 +73,9 @@ func (h *house) money(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = boss.Budgets().Create(ctx, flowfabric.Budget{
-		Name: h.Name, Scope: flowfabric.BudgetScope{Type: "namespace"},
-		Dimensions: map[string]flowfabric.Limit{pictures: {Hard: maxPictures, DefaultReserve: 1}},
+	_, err = boss.Budgets().Create(ctx, api.Budget{
+		Name: h.Name, Scope: api.BudgetScope{Type: "namespace"},
+		Dimensions: map[string]api.BudgetLimits{pictures: {Hard: maxPictures, DefaultReserve: 1}},
 	})
 	if err != nil {
 		return err
@@ -126,7 +129,7 @@ func (h *house) order(ctx context.Context, tenant string, n int) error {
 }
 
 // take claims all that it gets, which must be at least so many.
-func (h *house) take(ctx context.Context, worker *flowfabric.Client, least int) (tasks []*flowfabric.Claimed, err error) {
+func (h *house) take(ctx context.Context, worker *flowfabric.Client, least int) (tasks []*api.Claimed, err error) {
 	for len(tasks) < least {
 		some, err := h.claim(ctx, worker, patience)
 		if err != nil {
@@ -140,19 +143,19 @@ func (h *house) take(ctx context.Context, worker *flowfabric.Client, least int) 
 	return tasks, nil
 }
 
-func (h *house) claim(ctx context.Context, worker *flowfabric.Client, wait time.Duration) ([]*flowfabric.Claimed, error) {
-	answer, err := worker.Work().Claim(ctx, flowfabric.ClaimRequest{
+func (h *house) claim(ctx context.Context, worker *flowfabric.Client, wait time.Duration) ([]*api.Claimed, error) {
+	answer, err := worker.Work().Claim(ctx, api.ClaimRequest{
 		WorkerID: "renderer", InstanceID: h.Name + "-2", Lanes: []string{h.Name}, Max: 100, Wait: wait,
 	})
 	return answer.Tasks, err
 }
 
 // finish completes pictures, each of which used one.
-func (h *house) finish(ctx context.Context, worker *flowfabric.Client, tasks []*flowfabric.Claimed) error {
-	var items []flowfabric.WorkItem
+func (h *house) finish(ctx context.Context, worker *flowfabric.Client, tasks []*api.Claimed) error {
+	var items []api.WorkItem
 	for _, task := range tasks {
-		items = append(items, flowfabric.WorkItem{
-			Op: flowfabric.OpComplete, ID: task.ID, Lease: task.Lease, Usage: flowfabric.Usage{Amounts: map[string]int64{pictures: 1}},
+		items = append(items, api.WorkItem{
+			Op: api.OpComplete, ID: task.ID, Lease: task.Lease, Usage: flowfabric.Usage{Amounts: map[string]int64{pictures: 1}},
 		})
 	}
 	answers, err := worker.Work().Do(ctx, items...)
@@ -163,7 +166,7 @@ func (h *house) finish(ctx context.Context, worker *flowfabric.Client, tasks []*
 }
 
 // whose tells how many pictures are whose.
-func whose(tasks []*flowfabric.Claimed) string {
+func whose(tasks []*api.Claimed) string {
 	count := map[string]int{}
 	for _, task := range tasks {
 		count[task.Namespace[strings.LastIndex(task.Namespace, "-")+1:]]++
@@ -177,7 +180,7 @@ func (h *house) waits(ctx context.Context, reason string) error {
 	if err != nil {
 		return err
 	}
-	for x, err := range reader.Executions().List(ctx, flowfabric.ListOptions{Filter: flowfabric.Filter{Lane: []string{h.Name}, Reason: []string{reason}}}) {
+	for x, err := range reader.Executions().List(ctx, ops.ListOptions{Filter: ops.Filter{Lane: []string{h.Name}, Reason: []string{reason}}}) {
 		if err != nil {
 			return err
 		}

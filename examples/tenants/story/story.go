@@ -9,7 +9,10 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/examples/stage"
 	"github.com/flowfabric/flowfabric/flowfabrichttp"
 )
@@ -65,7 +68,7 @@ func (h *house) open(ctx context.Context) (leave func() error, err error) {
 	key := h.Key
 	if h.Server == "" {
 		// An engine in this process may make the first key: whoever has the store has everything.
-		first, err := client.Admin().APIKeys().Create(ctx, flowfabric.APIKeySettings{Name: h.Name + "-admin", Roles: []string{"admin"}, Namespaces: []string{"*"}})
+		first, err := client.Admin().APIKeys().Create(ctx, api.APIKeySettings{Name: h.Name + "-admin", Roles: []string{"admin"}, Namespaces: []string{"*"}})
 		if err != nil {
 			return nil, err
 		}
@@ -101,7 +104,7 @@ func (h *house) client(ctx context.Context, name string, namespaces []string, ro
 	if known := h.clients[name]; known != nil {
 		return known, nil
 	}
-	key, err := h.admin.Admin().APIKeys().Create(ctx, flowfabric.APIKeySettings{Name: name, Roles: roles, Namespaces: namespaces})
+	key, err := h.admin.Admin().APIKeys().Create(ctx, api.APIKeySettings{Name: name, Roles: roles, Namespaces: namespaces})
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +121,7 @@ func (h *house) client(ctx context.Context, name string, namespaces []string, ro
 func (h *house) revoke(ctx context.Context) error {
 	var problems []error
 	for i := len(h.made) - 1; i >= 0; i-- {
-		problems = append(problems, h.admin.Admin().APIKeys().Revoke(ctx, h.made[i], flowfabric.RevokeAPIKeyOptions{Force: true}))
+		problems = append(problems, h.admin.Admin().APIKeys().Revoke(ctx, h.made[i], ops.RevokeAPIKeyOptions{Force: true}))
 	}
 	return errors.Join(problems...)
 }
@@ -127,13 +130,13 @@ func (h *house) revoke(ctx context.Context) error {
 func (h *house) setUp(ctx context.Context) error {
 	h.Say("An administrator sets up two tenants and a lane that serves them in turn.")
 	for _, tenant := range []string{h.red, h.blue} {
-		limits := flowfabric.NamespaceSettings{Description: "a tenant of the example", MaxPayloadBytes: maxPayload, MaxSubmitPerSecond: maxSubmits}
+		limits := api.NamespaceSettings{Description: "a tenant of the example", MaxPayloadBytes: maxPayload, MaxSubmitPerSecond: maxSubmits}
 		if _, err := h.admin.Admin().Namespaces().Put(ctx, tenant, limits); err != nil {
 			return err
 		}
 		h.Show("namespace %s: inputs of %d bytes, %d submits a second", tenant, maxPayload, maxSubmits)
 	}
-	_, err := h.admin.Lanes().Put(ctx, h.Name, flowfabric.LaneSettings{State: flowfabric.LanePaused, Fairness: "namespace"})
+	_, err := h.admin.Lanes().Put(ctx, h.Name, api.LaneSettings{State: api.LanePaused, Fairness: "namespace"})
 	return err
 }
 
@@ -290,7 +293,7 @@ func (h *house) flood(ctx context.Context, c *flowfabric.Client) (accepted int, 
 func (h *house) audit(ctx context.Context) error {
 	h.Say("The audit log tells what administrators did and who was refused. Its rows are chained by hashes.")
 	for _, namespace := range []string{h.red, h.blue} {
-		for row, err := range h.admin.Admin().Audit(ctx, flowfabric.AuditFilter{Namespace: namespace}) {
+		for row, err := range h.admin.Admin().Audit(ctx, ops.AuditFilter{Namespace: namespace}) {
 			if err != nil {
 				return err
 			}

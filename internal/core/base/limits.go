@@ -268,7 +268,7 @@ func CheckLength(text string, low, high int) string {
 	}
 }
 
-// CheckText: low..high bytes of valid UTF-8.
+// CheckText checks low..high bytes of valid UTF-8.
 func CheckText(text string, low, high int) string {
 	if why := CheckLength(text, low, high); why != "" {
 		return why
@@ -279,7 +279,7 @@ func CheckText(text string, low, high int) string {
 	return ""
 }
 
-// CheckPlain: as CheckText, and without control characters.
+// CheckPlain checks what CheckText does, and that there are no control characters.
 func CheckPlain(text string, low, high int) string {
 	if why := CheckText(text, low, high); why != "" {
 		return why
@@ -290,10 +290,10 @@ func CheckPlain(text string, low, high int) string {
 	return ""
 }
 
-// CheckKeyText: fairness keys, quota keys, names of budgets.
+// CheckKeyText checks fairness keys, quota keys and names of budgets.
 func CheckKeyText(text string) string { return CheckPlain(text, 1, 128) }
 
-// CheckGraphic: 1..high bytes 0x21..0x7e.
+// CheckGraphic checks 1..high bytes 0x21..0x7e.
 func CheckGraphic(text string, high int) string {
 	return CheckBytes(text, high, 0x21, "must be printable ASCII without spaces")
 }
@@ -309,7 +309,7 @@ func CheckBytes(text string, high int, lowest byte, otherwise string) string {
 	return ""
 }
 
-// CheckNameText: namespaces and quota ids, 1..128 of `[A-Za-z0-9][A-Za-z0-9_.:-]*`.
+// CheckNameText checks namespaces and quota ids, 1..128 of `[A-Za-z0-9][A-Za-z0-9_.:-]*`.
 func CheckNameText(text string) string {
 	if why := CheckLength(text, 1, 128); why != "" {
 		return why
@@ -321,7 +321,7 @@ func CheckNameText(text string) string {
 	return ""
 }
 
-// CheckCategoryText: 1..64 of `[a-z0-9_.-]`.
+// CheckCategoryText checks 1..64 of `[a-z0-9_.-]`.
 func CheckCategoryText(text string) string {
 	if why := CheckLength(text, 1, 64); why != "" {
 		return why
@@ -332,7 +332,7 @@ func CheckCategoryText(text string) string {
 	return ""
 }
 
-// CheckDimensionText: the name of a budget dimension, 1..64 of `[a-z][a-z0-9_]*`.
+// CheckDimensionText checks the name of a budget dimension, 1..64 of `[a-z][a-z0-9_]*`.
 func CheckDimensionText(text string) string {
 	if why := CheckLength(text, 1, 64); why != "" {
 		return why

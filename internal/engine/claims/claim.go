@@ -41,6 +41,7 @@ type claim struct {
 	gone      bool      // its caller has given up
 	serving   bool      // a transaction for it is under way
 	check     bool      // its worker's record may have changed: read it again
+	before    bool      // it came before that change
 	since     base.Time // when the caller got the instance: earlier leases belong to another caller
 	struck    base.UUID // the row with which it made a pick panic
 	answer    txn.ClaimAnswer

@@ -26,6 +26,12 @@ func (l *instanceLook) strangeTo(call *claim) bool {
 	return l.doc != nil && (l.worker.WorkerID != call.req.WorkerID || !l.worker.OwnedBy(call.caller.Registrant()))
 }
 
+// cameBefore reports whether the claim waited already when its instance left. It must not revive an instance that has lapsed since: only a later
+// claim shows that the instance has returned.
+func (c *claim) cameBefore(left *core.Worker) bool {
+	return left != nil && left.Leaving && (c.looked || c.before)
+}
+
 // overdue returns one waiting claim of every instance that may be refreshed, as soon as the first of them must be (S50). Claims that have not
 // looked yet are left out: they look in any case. So are those that keep nothing alive: what changes in their instances reaches them (recheck).
 func (p *picker) overdue(now time.Time) map[*claim]bool {

@@ -98,6 +98,10 @@ func (k *pick) admitWorker(u *txn.Tx, call *claim) bool {
 		k.drain[call] = worker != nil && worker.Draining
 		return true // a grant to an instance of another caller is no sign of life of that instance, and does not change its owner
 	}
+	if call.cameBefore(worker) {
+		call.since, k.drain[call] = worker.OwnedSince(), true
+		return true
+	}
 	if worker != nil && !worker.Live(u.Now) && !k.refresh {
 		k.lapsed[call] = true
 		return false // its record must be written, and is not locked: the next look locks it

@@ -135,6 +135,7 @@ func (p *picker) RescanWorkers(instances ...string) {
 	}
 	for _, call := range p.waiting {
 		call.check = call.check || changed[call.req.InstanceID]
+		call.before = call.before || changed[call.req.InstanceID]
 	}
 	p.wake()
 }

@@ -22,9 +22,9 @@ func New(e *work.Work) *Graphs {
 	e.UseGraphs(f)
 	e.OnPhases(txn.Phases{
 		At:     txn.AtGraphs,
-		Lock:   func(ctx context.Context, u *txn.Tx, batch []*txn.Request) error { return lockGraphs(ctx, u, batch) },
-		Settle: func(ctx context.Context, u *txn.Tx) error { return advanceFlows(ctx, u) },
-		Flush:  func(u *txn.Tx) { writeFlows(u) },
+		Lock:   lockGraphs,
+		Settle: advanceFlows,
+		Flush:  writeFlows,
 		Needs: func(u *txn.Tx, cmd txn.Command, held store.Lock) bool {
 			locker, ok := cmd.(flowLocker)
 			return ok && held.Doc.Kind == txn.DocFlow && slices.ContainsFunc(locker.Flows(u), func(id base.UUID) bool { return txn.FlowRef(id) == held.Doc })

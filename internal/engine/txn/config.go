@@ -45,6 +45,7 @@ type Probe interface {
 // many are there at a time.
 type Trap func(place, row string)
 
+// How much is done at a time, and for how long.
 const (
 	commitLines     = 2                // transactions of a committer at a time, on a store with row locks; more only contend with each other
 	deepQueue       = 256              // number of waiting commands that are worth a second transaction

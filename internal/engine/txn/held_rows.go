@@ -38,6 +38,7 @@ import (
 // attempt found held is not necessarily held all the time. The turns of a line get longer, so that its waiter comes to wait in the lock queue of
 // the database, which is fair to all processes.
 
+// How many wait for rows that are held, and for how long.
 const (
 	mostWaiters  = 4                     // at a time, and at most a quarter of the connections
 	longestTurn  = time.Second           // a waiter waits for a row that stays held

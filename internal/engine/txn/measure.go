@@ -79,6 +79,7 @@ type meter struct {
 // wakeSource is where news came from.
 type wakeSource int
 
+// Where news came from.
 const (
 	WokenHere   wakeSource = iota // by a commit of this process
 	wokenByHint                   // of another process

@@ -405,6 +405,37 @@ func TestS53_an_instance_that_leaves_takes_nothing_until_it_registers_again(t *t
 	})
 }
 
+// lapsesOnLeaving lets much time pass between the commit with which an instance leaves and everything that follows from it.
+type lapsesOnLeaving struct{ turn func(base.Millis) }
+
+// BeforeCommit lets everything pass.
+func (*lapsesOnLeaving) BeforeCommit([]string) error { return nil }
+
+// AfterCommit turns the clock.
+func (l *lapsesOnLeaving) AfterCommit(commands []string) error {
+	if commands[0] == "leave" {
+		l.turn(10 * 60_000)
+	}
+	return nil
+}
+
+// A claim that waited when its instance left says nothing about a return: it once took the drain back, and got new work.
+func TestS53_a_claim_that_waits_does_not_bring_an_instance_back_that_has_left_and_lapsed(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		w.cfg.Probe = &lapsesOnLeaving{w.turn}
+		w.restart()
+		answer := w.waiting(w.e, ask())
+		ok(t, w.e.Leave(w.ctx(), client, "waiting"))
+		got := <-answer
+		same(t, "the waiting claim", [2]any{len(got.Tasks), got.Drain}, [2]any{0, true})
+		w.submit(core.Submission{})
+		r := ask()
+		r.InstanceID = "waiting"
+		same(t, "a later claim, of an instance that is back", len(w.take(r)), 1)
+	})
+}
+
 func TestS53_a_drain_in_one_process_ends_a_waiting_claim_in_another(t *testing.T) {
 	t.Parallel()
 	onShared(t, engine.Config{}, func(t *testing.T, w *world) {

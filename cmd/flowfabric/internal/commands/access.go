@@ -5,17 +5,20 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/host"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/settings"
-	"github.com/flowfabric/flowfabric/internal/server"
+	"github.com/flowfabric/flowfabric/internal/service"
 )
 
 // openMode reports whether callers need no keys (U123, U124): in dev on loopback and with --insecure-open, until an admin key
 // exists. Otherwise a server whose store has no admin key does not start, because a store that lost its last one must not become
 // open to everyone.
-func (i *instance) openMode(ctx context.Context, client *flowfabric.Client) (bool, error) {
-	locked, err := server.HasAdminKey(ctx, client)
+func (i *instance) openMode(ctx context.Context, on service.Backend) (bool, error) {
+	locked, err := on.HasAdminKey(ctx)
 	if err != nil || locked {
 		return false, err
 	}
@@ -73,8 +76,8 @@ func (i *instance) installKey(ctx context.Context, client *flowfabric.Client) er
 		return nil
 	}
 	key, err := client.Admin().APIKeys().Create(ctx,
-		flowfabric.APIKeySettings{Name: "bootstrap", Roles: []string{"admin"}, Namespaces: []string{"*"}},
-		flowfabric.CreateKeyOptions{Secret: secret})
+		api.APIKeySettings{Name: "bootstrap", Roles: []string{"admin"}, Namespaces: []string{"*"}},
+		ops.CreateKeyOptions{Secret: secret})
 	if err != nil {
 		return i.session.problems([]settings.Problem{i.values.Problem("bootstrap-admin-key", err.Error())})
 	}

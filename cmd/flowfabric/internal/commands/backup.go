@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/spf13/cobra"
 
 	"github.com/flowfabric/flowfabric"
@@ -78,7 +80,7 @@ func shellWord(text string) string {
 func (s *session) writeBackup(ctx context.Context, c *flowfabric.Client, path string) error {
 	progress := s.printer.NewProgress("pages", isTerminal(s.Err))
 	defer progress.End()
-	how := flowfabric.BackupOptions{Progress: progress.At}
+	how := ops.BackupOptions{Progress: progress.At}
 	if path == "-" {
 		return c.Admin().Backup(ctx, s.Out, how)
 	}
@@ -108,10 +110,10 @@ func (s *session) writeBackup(ctx context.Context, c *flowfabric.Client, path st
 
 // verdict is the result of checking a copy.
 type verdict struct {
-	OK          bool                    `json:"ok"`
-	Checksum    string                  `json:"checksum"` // ok, or missing: no checksum file
-	Checked     []string                `json:"checked"`
-	Differences []flowfabric.Difference `json:"differences,omitempty"`
+	OK          bool             `json:"ok"`
+	Checksum    string           `json:"checksum"` // ok, or missing: no checksum file
+	Checked     []string         `json:"checked"`
+	Differences []api.Difference `json:"differences,omitempty"`
 }
 
 var verdictView = show.View[verdict]{

@@ -3,9 +3,12 @@ package commands
 import (
 	"context"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/spf13/cobra"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
@@ -20,14 +23,14 @@ flowfabric budgets get team-red --template '{{.dimensions.tokens.used}}'
 	get.ValidArgsFunction = s.completeBudgets
 	return group("budgets", "Limits on usage",
 		s.budgetList(), get, s.budgetCreate(), s.budgetSet(),
-		s.budgetChange("close", "Stop a budget from admitting new work; running work can still book usage", flowfabric.Budgets.Close),
-		s.budgetChange("reopen", "Undo close", flowfabric.Budgets.Reopen),
-		s.budgetChange("reset", "Start a new epoch now, with nothing used", flowfabric.Budgets.Reset),
+		s.budgetChange("close", "Stop a budget from admitting new work; running work can still book usage", ops.Budgets.Close),
+		s.budgetChange("reopen", "Undo close", ops.Budgets.Reopen),
+		s.budgetChange("reset", "Start a new epoch now, with nothing used", ops.Budgets.Reset),
 		s.budgetDelete(), s.budgetCharge(), s.budgetRelease(), s.budgetSpend(), s.budgetEpochs())
 }
 
 func (s *session) budgetList() *cobra.Command {
-	var query flowfabric.BudgetQuery
+	var query ops.BudgetQuery
 	exhausted := false
 	cmd := s.command("list", "List budgets and their usage", `
 flowfabric budgets list
@@ -68,11 +71,11 @@ func (f *budgetFlags) register(cmd *cobra.Command) {
 }
 
 // reset reads when the budget resets; nil if no flag was given.
-func (f *budgetFlags) reset() (*flowfabric.BudgetReset, error) {
+func (f *budgetFlags) reset() (*api.BudgetReset, error) {
 	if f.every == "" && f.anchor == "" && f.unit == "" && f.timezone == "" {
 		return nil, nil
 	}
-	reset := flowfabric.BudgetReset{Unit: f.unit, Timezone: f.timezone}
+	reset := api.BudgetReset{Unit: f.unit, Timezone: f.timezone}
 	if f.every == "off" {
 		return &reset, nil
 	}
@@ -89,12 +92,12 @@ func (f *budgetFlags) reset() (*flowfabric.BudgetReset, error) {
 }
 
 // approval reads how approvals are requested; nil if no flag was given.
-func (f *budgetFlags) approval() (*flowfabric.BudgetApproval, error) {
+func (f *budgetFlags) approval() (*api.BudgetApproval, error) {
 	raise, err := amounts("--approval-raise", f.raise)
 	if err != nil || f.timeout == "" && f.onTimeout == "" && raise == nil {
 		return nil, err
 	}
-	approval := flowfabric.BudgetApproval{OnTimeout: flowfabric.TimeoutBehavior(f.onTimeout), DefaultRaise: raise}
+	approval := api.BudgetApproval{OnTimeout: flowfabric.TimeoutBehavior(f.onTimeout), DefaultRaise: raise}
 	if f.timeout != "" {
 		if approval.Timeout, err = span(f.timeout); err != nil {
 			return nil, show.Invalid("--approval-timeout", "write 48h", "%q is not a duration", f.timeout)
@@ -110,9 +113,9 @@ flowfabric budgets create team-blue tokens.hard=1200 tokens.soft=800
 flowfabric budgets create nightly cost_micros.hard=5000000 --scope lane:night --reset-at day --timezone Europe/Berlin
 flowfabric budgets create careful tokens.hard=1000 --on-hard suspend_for_approval --approval-raise tokens=500
 `, cobra.MinimumNArgs(2), func(ctx context.Context, c *flowfabric.Client, args []string) error {
-		b := flowfabric.Budget{
-			ID: f.id, Name: args[0], Scope: scopeOf(f.scope), Parent: f.parent, Dimensions: map[string]flowfabric.Limit{},
-			OnHard: flowfabric.HardAction(f.onHard), OnLeaseLoss: flowfabric.LossAction(f.onLoss),
+		b := api.Budget{
+			ID: f.id, Name: args[0], Scope: scopeOf(f.scope), Parent: f.parent, Dimensions: map[string]api.BudgetLimits{},
+			OnHard: api.HardAction(f.onHard), OnLeaseLoss: api.LossAction(f.onLoss),
 		}
 		for _, text := range args[1:] {
 			if err := setLimit(b.Dimensions, text); err != nil {
@@ -133,7 +136,7 @@ flowfabric budgets create careful tokens.hard=1000 --on-hard suspend_for_approva
 		if approval != nil {
 			b.Approval = *approval
 		}
-		made, err := c.Budgets().Create(ctx, b, flowfabric.AdminAction{Reason: f.reason})
+		made, err := c.Budgets().Create(ctx, b, ops.AdminAction{Reason: f.reason})
 		if err != nil {
 			return err
 		}
@@ -158,7 +161,7 @@ flowfabric budgets set team-red --on-hard fail --reset-at month
 		if err != nil {
 			return err
 		}
-		how := flowfabric.AdminAction{Reason: f.reason}
+		how := ops.AdminAction{Reason: f.reason}
 		if f.revision != 0 {
 			how.Revision = &f.revision
 		}
@@ -171,7 +174,7 @@ flowfabric budgets set team-red --on-hard fail --reset-at month
 	return cmd
 }
 
-func (f *budgetFlags) update(limits []string) (u flowfabric.BudgetUpdate, err error) {
+func (f *budgetFlags) update(limits []string) (u api.BudgetUpdate, err error) {
 	for _, text := range limits {
 		if err := changeLimit(&u, text); err != nil {
 			return u, err
@@ -181,10 +184,10 @@ func (f *budgetFlags) update(limits []string) (u flowfabric.BudgetUpdate, err er
 		u.Name = &f.name
 	}
 	if f.onHard != "" {
-		u.OnHard = (*flowfabric.HardAction)(&f.onHard)
+		u.OnHard = (*api.HardAction)(&f.onHard)
 	}
 	if f.onLoss != "" {
-		u.OnLeaseLoss = (*flowfabric.LossAction)(&f.onLoss)
+		u.OnLeaseLoss = (*api.LossAction)(&f.onLoss)
 	}
 	if u.Reset, err = f.reset(); err != nil {
 		return u, err
@@ -195,12 +198,12 @@ func (f *budgetFlags) update(limits []string) (u flowfabric.BudgetUpdate, err er
 
 // budgetChange returns a command that changes the state of a budget.
 func (s *session) budgetChange(
-	verb, short string, change func(flowfabric.Budgets, context.Context, string, ...flowfabric.AdminAction) (*flowfabric.BudgetStatus, error),
+	verb, short string, change func(ops.Budgets, context.Context, string, ...ops.AdminAction) (*api.BudgetStatus, error),
 ) *cobra.Command {
 	reason := ""
 	cmd := s.command(verb+" BUDGET", short, "flowfabric budgets "+verb+" team-red\nflowfabric budgets "+verb+" team-red --reason 'new month'\n"+
 		"flowfabric budgets "+verb+" team-red --json", cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
-		return s.printBudget(change(c.Budgets(), ctx, args[0], flowfabric.AdminAction{Reason: reason}))
+		return s.printBudget(change(c.Budgets(), ctx, args[0], ops.AdminAction{Reason: reason}))
 	})
 	auditReason(cmd, &reason)
 	cmd.ValidArgsFunction = s.completeBudgets
@@ -214,7 +217,7 @@ flowfabric budgets delete team-red
 flowfabric budgets delete team-red --reason 'they are gone'
 flowfabric budgets delete team-red --quiet
 `, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
-		if err := c.Budgets().Delete(ctx, args[0], flowfabric.AdminAction{Reason: reason}); err != nil {
+		if err := c.Budgets().Delete(ctx, args[0], ops.AdminAction{Reason: reason}); err != nil {
 			return err
 		}
 		s.printer.Note("deleted: %s", args[0])
@@ -226,7 +229,7 @@ flowfabric budgets delete team-red --quiet
 }
 
 func (s *session) budgetCharge() *cobra.Command {
-	var charge flowfabric.Charge
+	var charge api.Charge
 	execution := ""
 	cmd := s.command("charge BUDGET AMOUNT...", "Book usage without a lease: tokens=40", `
 flowfabric budgets charge team-red tokens=40
@@ -257,7 +260,7 @@ flowfabric budgets release team-red 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50
 flowfabric budgets release team-red 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --reason 'it was a test'
 flowfabric budgets release team-red 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json
 `, cobra.ExactArgs(2), func(ctx context.Context, c *flowfabric.Client, args []string) error {
-		released, err := c.Budgets().ReleaseSpend(ctx, args[0], flowfabric.ID(args[1]), flowfabric.AdminAction{Reason: reason})
+		released, err := c.Budgets().Refund(ctx, args[0], flowfabric.ID(args[1]), ops.AdminAction{Reason: reason})
 		if err != nil {
 			return err
 		}
@@ -269,7 +272,7 @@ flowfabric budgets release team-red 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json
 }
 
 func (s *session) budgetSpend() *cobra.Command {
-	var query flowfabric.SpendQuery
+	var query ops.SpendQuery
 	epoch, limit, execution := int64(-1), 100, ""
 	cmd := s.command("spend BUDGET", "List usage of a budget per execution, largest first", `
 flowfabric budgets spend team-red
@@ -315,7 +318,7 @@ flowfabric usage 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --budgets
 		if budgets {
 			return s.printApplicable(ctx, c, id)
 		}
-		var options flowfabric.UsageOptions
+		var options ops.UsageOptions
 		if attempt >= 0 {
 			options.Attempt = &attempt
 		}
@@ -353,7 +356,7 @@ func (s *session) printApplicable(ctx context.Context, c *flowfabric.Client, id 
 	}
 	p := s.printer
 	if p.JSON || p.Template != nil {
-		return show.One(p, show.View[flowfabric.ApplicableBudgets]{}, found)
+		return show.One(p, show.View[api.ApplicableBudgets]{}, found)
 	}
 	if err := show.All(p, s.budgetView(), found.Budgets); err != nil {
 		return err

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
@@ -35,7 +35,7 @@ func limitOfBudget(text string) (dimension, limit string, value *int64, err erro
 }
 
 // setLimit adds a limit to a new budget.
-func setLimit(to map[string]flowfabric.Limit, text string) error {
+func setLimit(to map[string]api.BudgetLimits, text string) error {
 	dimension, limit, value, err := limitOfBudget(text)
 	if err != nil {
 		return err
@@ -53,7 +53,7 @@ func setLimit(to map[string]flowfabric.Limit, text string) error {
 }
 
 // changeLimit adds a change of a limit.
-func changeLimit(u *flowfabric.BudgetUpdate, text string) error {
+func changeLimit(u *api.BudgetUpdate, text string) error {
 	dimension, limit, value, err := limitOfBudget(text)
 	if err != nil {
 		return err
@@ -63,7 +63,7 @@ func changeLimit(u *flowfabric.BudgetUpdate, text string) error {
 		return nil
 	}
 	if u.Dimensions == nil {
-		u.Dimensions = map[string]flowfabric.LimitChange{}
+		u.Dimensions = map[string]api.LimitChange{}
 	}
 	change := u.Dimensions[dimension]
 	switch {
@@ -78,19 +78,19 @@ func changeLimit(u *flowfabric.BudgetUpdate, text string) error {
 }
 
 // scopeOf parses a scope: namespace, lane:mail.
-func scopeOf(text string) flowfabric.BudgetScope {
+func scopeOf(text string) api.BudgetScope {
 	kind, value, _ := strings.Cut(text, ":")
-	return flowfabric.BudgetScope{Type: kind, Value: value}
+	return api.BudgetScope{Type: kind, Value: value}
 }
 
-func scopeText(scope flowfabric.BudgetScope) string {
+func scopeText(scope api.BudgetScope) string {
 	if scope.Value == "" {
 		return scope.Type
 	}
 	return scope.Type + ":" + scope.Value
 }
 
-func (s *session) printBudget(budget *flowfabric.BudgetStatus, err error) error {
+func (s *session) printBudget(budget *api.BudgetStatus, err error) error {
 	if err != nil {
 		return err
 	}
@@ -108,9 +108,9 @@ func (s *session) printBudget(budget *flowfabric.BudgetStatus, err error) error 
 	return show.All(p, dimensionView(budget), slices.Sorted(maps.Keys(budget.Dimensions)))
 }
 
-func (s *session) budgetView() show.View[*flowfabric.BudgetStatus] {
+func (s *session) budgetView() show.View[*api.BudgetStatus] {
 	p := s.printer
-	type x = *flowfabric.BudgetStatus
+	type x = *api.BudgetStatus
 	return show.View[x]{ID: func(b x) string { return b.ID }, None: "no budgets", Columns: []show.Column[x]{
 		{Name: "NAME", Text: func(b x) string { return b.Name }},
 		{Name: "SCOPE", Text: func(b x) string { return scopeText(b.Scope) }},
@@ -136,7 +136,7 @@ func (s *session) budgetView() show.View[*flowfabric.BudgetStatus] {
 }
 
 // usedText formats the usage of each limit: tokens 40+100/1200, with the reserved amount after the plus.
-func usedText(b *flowfabric.BudgetStatus) string {
+func usedText(b *api.BudgetStatus) string {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(b.Dimensions)) {
 		n := b.Dimensions[name]
@@ -152,8 +152,8 @@ func usedText(b *flowfabric.BudgetStatus) string {
 	return strings.Join(all, ", ")
 }
 
-func dimensionView(b *flowfabric.BudgetStatus) show.View[string] {
-	type d = flowfabric.BudgetDimension
+func dimensionView(b *api.BudgetStatus) show.View[string] {
+	type d = api.BudgetDimension
 	number := func(of func(d) int64) func(string) string {
 		return func(name string) string { return strconv.FormatInt(of(b.Dimensions[name]), 10) }
 	}
@@ -192,8 +192,8 @@ func amountText(amounts map[string]int64) string {
 	return strings.Join(all, " ")
 }
 
-func receiptView() show.View[flowfabric.UsageReceipt] {
-	type x = flowfabric.UsageReceipt
+func receiptView() show.View[api.UsageReceipt] {
+	type x = api.UsageReceipt
 	return show.View[x]{ID: func(r x) string { return r.First().Outcome }, Columns: []show.Column[x]{
 		{Name: "OUTCOME", Text: func(r x) string { return r.First().Outcome }},
 		{Name: "BOOKED", Text: func(r x) string {
@@ -240,8 +240,8 @@ func releasedView(id string) show.View[releasedSpend] {
 	}}
 }
 
-func spendView() show.View[flowfabric.BudgetSpend] {
-	type x = flowfabric.BudgetSpend
+func spendView() show.View[api.BudgetSpend] {
+	type x = api.BudgetSpend
 	return show.View[x]{ID: func(r x) string { return bareID(r.ExecutionID) }, None: "no execution has used anything", Columns: []show.Column[x]{
 		{Name: "EXECUTION", Text: func(r x) string { return bareID(r.ExecutionID) }},
 		{Name: "TOTAL", Text: func(r x) string { return strconv.FormatInt(r.Total, 10) }},
@@ -250,9 +250,9 @@ func spendView() show.View[flowfabric.BudgetSpend] {
 	}}
 }
 
-func (s *session) epochView() show.View[flowfabric.BudgetEpoch] {
+func (s *session) epochView() show.View[api.BudgetEpoch] {
 	p := s.printer
-	type x = flowfabric.BudgetEpoch
+	type x = api.BudgetEpoch
 	return show.View[x]{ID: func(e x) string { return strconv.FormatInt(e.Epoch, 10) }, None: "no past epochs", Columns: []show.Column[x]{
 		{Name: "EPOCH", Text: func(e x) string { return strconv.FormatInt(e.Epoch, 10) }},
 		{Name: "STARTED", Text: func(e x) string { return p.Time(e.StartedAt) }},
@@ -269,8 +269,8 @@ func (s *session) epochView() show.View[flowfabric.BudgetEpoch] {
 	}}
 }
 
-func usageView() show.View[flowfabric.ExecutionUsage] {
-	type x = flowfabric.ExecutionUsage
+func usageView() show.View[api.ExecutionUsage] {
+	type x = api.ExecutionUsage
 	return show.View[x]{ID: func(u x) string { return bareID(u.ExecutionID) }, Columns: []show.Column[x]{
 		{Name: "ID", Text: func(u x) string { return bareID(u.ExecutionID) }},
 		{Name: "ATTEMPT", Text: func(u x) string {

@@ -5,9 +5,12 @@ import (
 	"errors"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/spf13/cobra"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
@@ -15,7 +18,7 @@ import (
 const jobEvery = 500 * time.Millisecond
 
 // followJob shows the progress of a job until it ends. An interrupt leaves the job running (U159).
-func (s *session) followJob(ctx context.Context, c *flowfabric.Client, job *flowfabric.BulkJob) error {
+func (s *session) followJob(ctx context.Context, c *flowfabric.Client, job *api.BulkJob) error {
 	progress := s.printer.NewProgress(job.Action, isTerminal(s.Err))
 	defer progress.End()
 	for job.State == "running" {
@@ -78,11 +81,11 @@ flowfabric bulk items 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50
 flowfabric bulk items 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --refused
 flowfabric bulk items 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json
 `, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
-		var options flowfabric.BulkItemOptions
+		var options ops.BulkItemOptions
 		if refused != done {
 			options.OK = &done
 		}
-		type x = flowfabric.BulkItem
+		type x = api.BulkItem
 		view := show.View[x]{ID: func(i x) string { return bareID(i.ID) }, Columns: []show.Column[x]{
 			{Name: "ID", Text: func(i x) string { return bareID(i.ID) }},
 			{Name: "STATE", Text: func(i x) string {
@@ -107,7 +110,7 @@ flowfabric bulk stop 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50
 flowfabric bulk stop 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --reason 'wrong filter'
 flowfabric bulk stop 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json
 `, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
-		job, err := c.Operate().StopBulk(ctx, args[0], flowfabric.StopOptions{Reason: reason})
+		job, err := c.Operate().StopBulk(ctx, args[0], ops.StopOptions{Reason: reason})
 		if err != nil {
 			return err
 		}

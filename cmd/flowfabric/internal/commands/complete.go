@@ -6,9 +6,12 @@ import (
 	"slices"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/spf13/cobra"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 // completionLimit is the largest number of items that a completion requests (U160).
@@ -17,7 +20,7 @@ const completionLimit = 100 * time.Millisecond
 // completeIDs completes the newest executions.
 func (s *session) completeIDs(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return s.offer(cmd, func(ctx context.Context, c *flowfabric.Client) ([]string, error) {
-		page, err := c.Executions().Page(ctx, flowfabric.ListOptions{Limit: 50})
+		page, err := c.Executions().Page(ctx, ops.ListOptions{Limit: 50})
 		var found []string
 		for _, x := range page.Items {
 			found = append(found, bareID(x.ID)+"\t"+x.Kind+" "+string(x.Status))
@@ -56,7 +59,7 @@ func (s *session) completeQuotas(cmd *cobra.Command, args []string, _ string) ([
 // completeKinds completes the kinds of the newest executions: the API has no list of kinds, and counting all can be slow.
 func (s *session) completeKinds(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return s.offer(cmd, func(ctx context.Context, c *flowfabric.Client) ([]string, error) {
-		page, err := c.Executions().Page(ctx, flowfabric.ListOptions{Limit: 200})
+		page, err := c.Executions().Page(ctx, ops.ListOptions{Limit: 200})
 		kinds := map[string]bool{}
 		for _, x := range page.Items {
 			kinds[x.Kind] = true
@@ -92,7 +95,7 @@ func (s *session) completeJobs(cmd *cobra.Command, _ []string, _ string) ([]stri
 // completeWaitpoints completes open waitpoints.
 func (s *session) completeWaitpoints(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return s.offer(cmd, func(ctx context.Context, c *flowfabric.Client) ([]string, error) {
-		page, err := c.Waitpoints().Page(ctx, flowfabric.WaitpointQuery{PageOptions: flowfabric.PageOptions{Limit: 50}})
+		page, err := c.Waitpoints().Page(ctx, ops.WaitpointQuery{PageOptions: flowfabric.PageOptions{Limit: 50}})
 		var found []string
 		for _, w := range page.Items {
 			found = append(found, w.ID+"\t"+w.Key+" "+w.State)
@@ -103,14 +106,14 @@ func (s *session) completeWaitpoints(cmd *cobra.Command, _ []string, _ string) (
 
 // completeSuspended completes suspended executions.
 func (s *session) completeSuspended(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return s.offerSuspended(cmd, func(w flowfabric.Suspended) []string {
+	return s.offerSuspended(cmd, func(w api.Suspended) []string {
 		return []string{bareID(w.Execution.ID) + "\t" + w.Execution.Kind + " " + w.ReasonCode}
 	})
 }
 
 // completeLinks completes links of suspended executions.
 func (s *session) completeLinks(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return s.offerSuspended(cmd, func(w flowfabric.Suspended) (found []string) {
+	return s.offerSuspended(cmd, func(w api.Suspended) (found []string) {
 		for _, link := range w.Links {
 			found = append(found, link.ID+"\t"+link.Approver+" "+link.State)
 		}
@@ -118,9 +121,9 @@ func (s *session) completeLinks(cmd *cobra.Command, _ []string, _ string) ([]str
 	})
 }
 
-func (s *session) offerSuspended(cmd *cobra.Command, of func(flowfabric.Suspended) []string) ([]string, cobra.ShellCompDirective) {
+func (s *session) offerSuspended(cmd *cobra.Command, of func(api.Suspended) []string) ([]string, cobra.ShellCompDirective) {
 	return s.offer(cmd, func(ctx context.Context, c *flowfabric.Client) ([]string, error) {
-		page, err := c.Waitpoints().SuspendedPage(ctx, flowfabric.SuspendedQuery{PageOptions: flowfabric.PageOptions{Limit: 50}})
+		page, err := c.Waitpoints().SuspendedPage(ctx, ops.SuspendedQuery{PageOptions: flowfabric.PageOptions{Limit: 50}})
 		var found []string
 		for _, w := range page.Items {
 			found = append(found, of(w)...)

@@ -11,7 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/flowfabrichttp"
 )
@@ -63,10 +66,10 @@ func TestU160_ids_lanes_kinds_workers_and_jobs_are_completed_from_the_server(t *
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.Work().Register(ctx, flowfabric.Registration{WorkerID: "mailer", InstanceID: "host-17", Lanes: []string{"post"}, MaxConcurrent: 1}); err != nil {
+	if _, err := client.Work().Register(ctx, api.Registration{WorkerID: "mailer", InstanceID: "host-17", Lanes: []string{"post"}, MaxConcurrent: 1}); err != nil {
 		t.Fatal(err)
 	}
-	job, err := client.Operate().Bulk(ctx, flowfabric.BulkRequest{Action: flowfabric.BulkHold, All: true})
+	job, err := client.Operate().Bulk(ctx, ops.BulkRequest{Action: api.BulkHold, All: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,14 +116,14 @@ func TestU160_waitpoints_links_and_what_waits_are_completed_from_the_server(t *t
 	if err != nil {
 		t.Fatal(err)
 	}
-	answers, err := client.Work().Do(ctx, flowfabric.WorkItem{Op: flowfabric.OpSuspend, ID: task.ID, Lease: task.Lease, Suspension: &flowfabric.Suspension{
-		Waitpoints: []flowfabric.Binding{flowfabric.Fresh("ship")}, Until: flowfabric.Condition{Type: "single", Key: "ship"},
+	answers, err := client.Work().Do(ctx, api.WorkItem{Op: api.OpSuspend, ID: task.ID, Lease: task.Lease, Suspension: &flowfabric.Suspension{
+		Waitpoints: []flowfabric.Binding{flowfabric.NewWaitpoint("ship")}, Until: flowfabric.Condition{Type: "single", Key: "ship"},
 	}})
 	if err != nil || answers[0].Err != nil {
 		t.Fatal(err, answers)
 	}
 	waitpoint := answers[0].Waitpoints[0].ID
-	link, err := client.Waitpoints().NewLink(ctx, waitpoint, flowfabric.LinkOptions{Approver: "ana"})
+	link, err := client.Waitpoints().NewLink(ctx, waitpoint, ops.LinkOptions{Approver: "ana"})
 	if err != nil {
 		t.Fatal(err)
 	}

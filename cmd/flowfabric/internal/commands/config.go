@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/settings"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 	"github.com/flowfabric/flowfabric/internal/wire"
@@ -106,8 +106,8 @@ func (s *session) info() *cobra.Command {
 
 // identified is the server and the caller in one document.
 type identified struct {
-	flowfabric.Info
-	Caller flowfabric.Identity `json:"caller"`
+	api.Info
+	Caller api.Principal `json:"caller"`
 }
 
 // MarshalJSON writes one flat document.

@@ -16,13 +16,13 @@ import (
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
-var checkView = show.View[flowfabric.Check]{
-	ID: func(c flowfabric.Check) string { return c.Name + " " + c.State },
-	Columns: []show.Column[flowfabric.Check]{
-		{Name: "CHECK", Text: func(c flowfabric.Check) string { return c.Name }},
-		{Name: "STATE", Text: func(c flowfabric.Check) string { return c.State }},
-		{Name: "DETAIL", Text: func(c flowfabric.Check) string { return c.Detail }},
-		{Name: "WHAT TO DO", Text: func(c flowfabric.Check) string { return c.Hint }},
+var checkView = show.View[api.Check]{
+	ID: func(c api.Check) string { return c.Name + " " + c.State },
+	Columns: []show.Column[api.Check]{
+		{Name: "CHECK", Text: func(c api.Check) string { return c.Name }},
+		{Name: "STATE", Text: func(c api.Check) string { return c.State }},
+		{Name: "DETAIL", Text: func(c api.Check) string { return c.Detail }},
+		{Name: "WHAT TO DO", Text: func(c api.Check) string { return c.Hint }},
 	},
 }
 
@@ -55,18 +55,18 @@ func (s *session) doctor() *cobra.Command {
 	return cmd
 }
 
-func (s *session) printChecks(checks []flowfabric.Check) error {
+func (s *session) printChecks(checks []api.Check) error {
 	if err := show.All(s.printer, checkView, checks); err != nil {
 		return err
 	}
-	if !flowfabric.NewCheckup(checks...).OK {
+	if !api.NewCheckup(checks...).OK {
 		return show.Exit(show.ExitFailed)
 	}
 	return nil
 }
 
 // examine calls Doctor on a server or a store.
-func examine(ctx context.Context, c *flowfabric.Client, integrity, acknowledge bool) ([]flowfabric.Check, error) {
+func examine(ctx context.Context, c *flowfabric.Client, integrity, acknowledge bool) ([]api.Check, error) {
 	if acknowledge {
 		if _, err := c.Admin().AcknowledgeRollbacks(ctx); err != nil {
 			return nil, err
@@ -83,14 +83,14 @@ func examine(ctx context.Context, c *flowfabric.Client, integrity, acknowledge b
 	return append(found.Checks, integrityChecks(report)...), nil
 }
 
-func integrityChecks(report flowfabric.IntegrityReport) []flowfabric.Check {
+func integrityChecks(report api.Integrity) []api.Check {
 	if report.OK {
-		return []flowfabric.Check{{Name: "integrity", State: flowfabric.CheckOK, Detail: "agrees: " + strings.Join(report.Checked, ", ")}}
+		return []api.Check{{Name: "integrity", State: api.CheckOK, Detail: "agrees: " + strings.Join(report.Checked, ", ")}}
 	}
-	var checks []flowfabric.Check
+	var checks []api.Check
 	for _, d := range report.Differences {
-		checks = append(checks, flowfabric.Check{
-			Name: "integrity", State: flowfabric.CheckFail, Detail: fmt.Sprintf("%s %s: stored %d, found %d", d.What, d.Key, d.Stored, d.Found),
+		checks = append(checks, api.Check{
+			Name: "integrity", State: api.CheckFail, Detail: fmt.Sprintf("%s %s: stored %d, found %d", d.What, d.Key, d.Stored, d.Found),
 			Hint: "make a copy (flowfabric backup) and report it",
 		})
 	}
@@ -102,7 +102,7 @@ func (s *session) examineStore(ctx context.Context, values *settings.Values, int
 	i := &instance{session: s, values: values, log: slog.New(slog.DiscardHandler)}
 	cfg := openConfig(values, i.log)
 	cfg.Migrate = api.MigrateCheck
-	var checks []flowfabric.Check
+	var checks []api.Check
 	err := s.withOpened(ctx, settings.Get[string](values, "store"), cfg, func(c *flowfabric.Client) (err error) {
 		checks, err = examine(ctx, c, integrity, acknowledge)
 		return err
@@ -117,8 +117,8 @@ func (s *session) examineStore(ctx context.Context, values *settings.Values, int
 }
 
 // failedOpen describes why the store cannot be opened.
-func failedOpen(err error) flowfabric.Check {
-	check := flowfabric.Check{Name: "store", State: flowfabric.CheckFail, Detail: err.Error(), Hint: "check that the database runs and the address is right"}
+func failedOpen(err error) api.Check {
+	check := api.Check{Name: "store", State: api.CheckFail, Detail: err.Error(), Hint: "check that the database runs and the address is right"}
 	var refusal *flowfabric.Error
 	if !errors.As(err, &refusal) {
 		return check
@@ -131,7 +131,7 @@ func failedOpen(err error) flowfabric.Check {
 		check.Name = name
 	}
 	if refusal.Code == "store_locked" {
-		check.State, check.Hint = flowfabric.CheckWarn, "omit --store: the server that has the store open checks itself"
+		check.State, check.Hint = api.CheckWarn, "omit --store: the server that has the store open checks itself"
 	}
 	return check
 }
@@ -140,28 +140,28 @@ func failedOpen(err error) flowfabric.Check {
 const expiryBound = 14 * 24 * time.Hour
 
 // checkFiles checks the TLS files as a server does at start.
-func (i *instance) checkFiles() flowfabric.Check {
+func (i *instance) checkFiles() api.Check {
 	for _, problem := range i.check() {
 		if strings.HasPrefix(problem.Variable, "FF_TLS") {
-			return flowfabric.Check{Name: "tls", State: flowfabric.CheckFail, Detail: problem.String(), Hint: "fix the files, or the settings that name them"}
+			return api.Check{Name: "tls", State: api.CheckFail, Detail: problem.String(), Hint: "fix the files, or the settings that name them"}
 		}
 	}
 	return i.checkTLS()
 }
 
 // checkTLS checks the loaded certificate.
-func (i *instance) checkTLS() flowfabric.Check {
+func (i *instance) checkTLS() api.Check {
 	end, err := i.certs.Expiry()
 	if err != nil {
-		return flowfabric.Check{Name: "tls", State: flowfabric.CheckFail, Detail: err.Error(), Hint: "set --tls-cert and --tls-key"}
+		return api.Check{Name: "tls", State: api.CheckFail, Detail: err.Error(), Hint: "set --tls-cert and --tls-key"}
 	}
-	check := flowfabric.Check{Name: "tls", State: flowfabric.CheckOK, Detail: "the certificate expires at " + end.UTC().Format(time.RFC3339)}
+	check := api.Check{Name: "tls", State: api.CheckOK, Detail: "the certificate expires at " + end.UTC().Format(time.RFC3339)}
 	const renew = "renew it; the server reloads the files"
 	switch left := time.Until(end); {
 	case left <= 0:
-		check.State, check.Hint = flowfabric.CheckFail, renew
+		check.State, check.Hint = api.CheckFail, renew
 	case left < expiryBound:
-		check.State, check.Hint = flowfabric.CheckWarn, renew
+		check.State, check.Hint = api.CheckWarn, renew
 	}
 	return check
 }

@@ -4,10 +4,13 @@ import (
 	"context"
 	"iter"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
@@ -34,12 +37,12 @@ func (f *eventFlags) register(fs *pflag.FlagSet) {
 	fs.IntVar(&f.limit, "limit", 0, "maximum number; 0: all")
 }
 
-func (f *eventFlags) options(id string) (o flowfabric.ReadOptions, err error) {
-	o = flowfabric.ReadOptions{After: f.from, EventFilter: flowfabric.EventFilter{
+func (f *eventFlags) options(id string) (o ops.ReadOptions, err error) {
+	o = ops.ReadOptions{After: f.from, EventFilter: ops.EventFilter{
 		Kinds: f.kinds, ExecutionID: flowfabric.ID(id), FlowID: flowfabric.ID(f.flow), Lane: f.lane, Outcome: f.outcome, InstanceID: f.instance, ActorType: f.actor,
 	}}
 	if o.After == "" && (!f.follow || id != "" || f.flow != "") {
-		o.After = flowfabric.FromStart
+		o.After = api.FromStart
 	}
 	if o.Tags, err = pairs("--tag", f.tags); err != nil {
 		return o, err
@@ -86,7 +89,7 @@ func (s *session) live() *show.Printer {
 }
 
 // pastEvents reads the log to its end.
-func pastEvents(ctx context.Context, c *flowfabric.Client, o flowfabric.ReadOptions) iter.Seq2[flowfabric.Event, error] {
+func pastEvents(ctx context.Context, c *flowfabric.Client, o ops.ReadOptions) iter.Seq2[flowfabric.Event, error] {
 	return func(yield func(flowfabric.Event, error) bool) {
 		o.Limit = 1000
 		for {
@@ -112,7 +115,7 @@ func pastEvents(ctx context.Context, c *flowfabric.Client, o flowfabric.ReadOpti
 func (s *session) followToEnd(ctx context.Context, c *flowfabric.Client, id flowfabric.ID) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	events := c.Events().Follow(ctx, flowfabric.ReadOptions{After: flowfabric.FromStart, EventFilter: flowfabric.EventFilter{ExecutionID: id}})
+	events := c.Events().Follow(ctx, ops.ReadOptions{After: api.FromStart, EventFilter: ops.EventFilter{ExecutionID: id}})
 	p := s.live()
 	p.Out = s.Err // standard output gets only the result
 	return show.List(p, s.eventView(), func(yield func(flowfabric.Event, error) bool) {

@@ -7,9 +7,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/spf13/cobra"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
@@ -24,7 +27,7 @@ flowfabric explain 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json
 		if err != nil {
 			return err
 		}
-		shown, err := c.Executions().Explain(ctx, all[0], flowfabric.ExplainOptions{Wait: wait})
+		shown, err := c.Executions().Explain(ctx, all[0], ops.ExplainOptions{Wait: wait})
 		if err != nil {
 			return err
 		}
@@ -36,9 +39,9 @@ flowfabric explain 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json
 }
 
 // printExplanation prints one line per cause, then advice.
-func (s *session) printExplanation(e *flowfabric.Explanation) error {
+func (s *session) printExplanation(e *api.Explanation) error {
 	if s.printer.JSON || s.printer.Template != nil || s.printer.Quiet {
-		return show.One(s.printer, show.View[*flowfabric.Explanation]{ID: firstCode}, e)
+		return show.One(s.printer, show.View[*api.Explanation]{ID: firstCode}, e)
 	}
 	if len(e.Blockers) == 0 {
 		_, err := fmt.Fprintln(s.Out, show.Visible(e.Summary+afterAll(e)))
@@ -59,7 +62,7 @@ func (s *session) printExplanation(e *flowfabric.Explanation) error {
 }
 
 // afterAll advises on executions that ended without success.
-func afterAll(e *flowfabric.Explanation) string {
+func afterAll(e *api.Explanation) string {
 	switch id := bareID(e.ExecutionID); e.Status {
 	case flowfabric.StatusFailed, flowfabric.StatusExpired:
 		return "\nFor details: flowfabric attempts " + id + "; to run it again: flowfabric replay " + id
@@ -71,7 +74,7 @@ func afterAll(e *flowfabric.Explanation) string {
 }
 
 // firstCode returns the first cause, or the status if there is none, for scripts.
-func firstCode(e *flowfabric.Explanation) string {
+func firstCode(e *api.Explanation) string {
 	if len(e.Blockers) == 0 {
 		return string(e.Status)
 	}
@@ -79,7 +82,7 @@ func firstCode(e *flowfabric.Explanation) string {
 }
 
 // helpText lists advice for each cause, without repetitions.
-func helpText(e *flowfabric.Explanation) string {
+func helpText(e *api.Explanation) string {
 	var lines []string
 	for _, b := range e.Blockers {
 		if help := helpAgainst(e, b); help != "" {
@@ -109,7 +112,7 @@ type helpData struct {
 }
 
 // helpAgainst returns advice for a cause.
-func helpAgainst(e *flowfabric.Explanation, b flowfabric.Blocker) string {
+func helpAgainst(e *api.Explanation, b api.Blocker) string {
 	var d helpData
 	_ = json.Unmarshal(b.Data, &d) // unknown facts are ignored
 	id := bareID(e.ExecutionID)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/spf13/pflag"
 
 	"github.com/flowfabric/flowfabric"
@@ -43,7 +45,7 @@ func newFilterFlags(fs *pflag.FlagSet) *filterFlags {
 }
 
 // filter returns the filter from the flags.
-func (f *filterFlags) filter() (flowfabric.Filter, error) { return filterOf(f.conditions()) }
+func (f *filterFlags) filter() (ops.Filter, error) { return filterOf(f.conditions()) }
 
 // query returns the filter as query parameters.
 func (f *filterFlags) query() ([]string, error) { return queryOf(f.conditions()) }
@@ -70,7 +72,7 @@ type condition struct {
 }
 
 // where parses status=failed,lane=x. A name can be repeated for alternatives; a comma inside a value is escaped with a backslash.
-func where(text string) (flowfabric.Filter, error) {
+func where(text string) (ops.Filter, error) {
 	var terms []condition
 	for part := range strings.SplitSeq(strings.ReplaceAll(text, `\,`, "\x00"), ",") {
 		name, value, found := strings.Cut(strings.ReplaceAll(part, "\x00", `\,`), "=")
@@ -80,10 +82,10 @@ func where(text string) (flowfabric.Filter, error) {
 			if near := jsonx.Nearest(name, filterNames()); near != "" {
 				hint = "did you mean " + near + "?"
 			}
-			return flowfabric.Filter{}, show.Invalid("--where", hint, "unknown filter %q", name)
+			return ops.Filter{}, show.Invalid("--where", hint, "unknown filter %q", name)
 		}
 		if !found && !strings.HasPrefix(name, tagPrefix) {
-			return flowfabric.Filter{}, show.Invalid("--where", "write "+name+"=value", "%q has no value", name)
+			return ops.Filter{}, show.Invalid("--where", "write "+name+"=value", "%q has no value", name)
 		}
 		terms = append(terms, condition{name, value, found})
 	}
@@ -100,14 +102,14 @@ func filterNames() []string {
 }
 
 // filterOf parses the conditions as the server does.
-func filterOf(terms []condition) (flowfabric.Filter, error) {
+func filterOf(terms []condition) (ops.Filter, error) {
 	query, err := queryOf(terms)
 	if err != nil {
-		return flowfabric.Filter{}, err
+		return ops.Filter{}, err
 	}
 	var fields struct{ wire.FilterFields }
 	if err := wire.DecodeHead(wire.Incoming{Query: strings.Join(query, "&")}, &fields); err != nil {
-		return flowfabric.Filter{}, refusalOf(err)
+		return ops.Filter{}, refusalOf(err)
 	}
 	return publicFilter(fields.FilterFields), nil
 }
@@ -148,8 +150,8 @@ func refusalOf(err error) error {
 	return &flowfabric.Error{Code: fault.Code, Class: "invalid", Field: name, Message: fault.Detail, Hint: fault.Hint}
 }
 
-func publicFilter(f wire.FilterFields) flowfabric.Filter {
-	filter := flowfabric.Filter{
+func publicFilter(f wire.FilterFields) ops.Filter {
+	filter := ops.Filter{
 		PublicState: f.PublicState, Reason: f.Reason, Next: f.Next, Kind: f.Kind, Lane: f.Lane, InstanceID: f.WorkerInstanceID,
 		Creator: f.Creator, IdempotencyKey: f.IdempotencyKey,
 		CreatedFrom: f.CreatedFrom.Time, CreatedTo: f.CreatedTo.Time, CompletedFrom: f.CompletedFrom.Time, CompletedTo: f.CompletedTo.Time,

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
@@ -272,7 +273,7 @@ flowfabric flow join 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 build --policy any_of 
 `, cobra.ExactArgs(2), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		id, member := flowfabric.ID(args[0]), args[1]
 		j.Policy = flowfabric.JoinPolicy(policy)
-		var join *flowfabric.JoinView
+		var join *api.JoinView
 		var err error
 		if j == (flowfabric.Join{}) {
 			join, err = c.Flows().Join(ctx, id, member)

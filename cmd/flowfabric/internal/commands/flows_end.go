@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
@@ -119,14 +120,14 @@ var deletedView = show.View[deletedFlow]{
 }
 
 // cancelFlow cancels and, if requested, waits until all members have ended. An interrupt does not stop the cancel (U159).
-func (s *session) cancelFlow(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, f flowfabric.FlowCancel, wait bool) (flowfabric.FlowCancelProgress, error) {
+func (s *session) cancelFlow(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, f flowfabric.FlowCancel, wait bool) (api.FlowCancelProgress, error) {
 	if !wait {
 		return c.Flows().Cancel(ctx, id, f)
 	}
 	bar := s.printer.NewProgress("cancelled", isTerminal(s.Err))
 	defer bar.End()
 	f.Wait = cancelPiece
-	f.Progress = func(p flowfabric.FlowCancelProgress) { bar.At(p.Cancelled, p.Cancelled+p.Remaining) }
+	f.Progress = func(p api.FlowCancelProgress) { bar.At(p.Cancelled, p.Cancelled+p.Remaining) }
 	for {
 		progress, err := c.Flows().Cancel(ctx, id, f)
 		if err != nil && ctx.Err() != nil {
@@ -139,8 +140,8 @@ func (s *session) cancelFlow(ctx context.Context, c *flowfabric.Client, id flowf
 	}
 }
 
-func cancelView(id string) show.View[flowfabric.FlowCancelProgress] {
-	type x = flowfabric.FlowCancelProgress
+func cancelView(id string) show.View[api.FlowCancelProgress] {
+	type x = api.FlowCancelProgress
 	count := func(of func(x) int) func(x) string { return func(p x) string { return fmt.Sprint(of(p)) } }
 	return show.View[x]{ID: func(x) string { return bareID(flowfabric.ID(id)) }, Columns: []show.Column[x]{
 		{Name: "STATE", Text: func(p x) string { return string(p.State) }},

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
@@ -31,7 +32,7 @@ flowfabric flow graph 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json
 			case dot:
 				return writeDot(p.Out, g)
 			case p.JSON || p.Quiet || p.Template != nil:
-				return show.One(p, show.View[*flowfabric.FlowGraph]{ID: func(g *flowfabric.FlowGraph) string { return bareID(g.Flow.ID) }}, g)
+				return show.One(p, show.View[*api.FlowGraph]{ID: func(g *api.FlowGraph) string { return bareID(g.Flow.ID) }}, g)
 			}
 			return drawGraph(p, g)
 		}
@@ -47,14 +48,14 @@ flowfabric flow graph 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json
 }
 
 // layers puts each member one layer below its deepest dependency. The graph has no cycle.
-func layers(g *flowfabric.FlowGraph) [][]*flowfabric.FlowMember {
+func layers(g *api.FlowGraph) [][]*api.FlowMember {
 	inbound := inboundOf(g)
-	byName := make(map[string]*flowfabric.FlowMember, len(g.Members))
+	byName := make(map[string]*api.FlowMember, len(g.Members))
 	for i := range g.Members {
 		byName[g.Members[i].Name] = &g.Members[i]
 	}
 	depths := make(map[string]int, len(byName))
-	var all [][]*flowfabric.FlowMember
+	var all [][]*api.FlowMember
 	for _, name := range inOrder(g, inbound) {
 		depth := 0
 		for _, e := range inbound[name] {
@@ -72,20 +73,20 @@ func layers(g *flowfabric.FlowGraph) [][]*flowfabric.FlowMember {
 }
 
 // inboundOf groups edges by the member that they lead to.
-func inboundOf(g *flowfabric.FlowGraph) map[string][]*flowfabric.EdgeView {
-	inbound := map[string][]*flowfabric.EdgeView{}
+func inboundOf(g *api.FlowGraph) map[string][]*api.EdgeView {
+	inbound := map[string][]*api.EdgeView{}
 	for i := range g.Edges {
 		e := &g.Edges[i]
 		inbound[e.To] = append(inbound[e.To], e)
 	}
 	for _, edges := range inbound {
-		slices.SortFunc(edges, func(a, b *flowfabric.EdgeView) int { return strings.Compare(a.From, b.From) })
+		slices.SortFunc(edges, func(a, b *api.EdgeView) int { return strings.Compare(a.From, b.From) })
 	}
 	return inbound
 }
 
 // inOrder lists the members in topological order; ties are broken by name.
-func inOrder(g *flowfabric.FlowGraph, inbound map[string][]*flowfabric.EdgeView) []string {
+func inOrder(g *api.FlowGraph, inbound map[string][]*api.EdgeView) []string {
 	left, next := map[string]int{}, map[string][]string{}
 	var free, order []string
 	for i := range g.Members {
@@ -128,7 +129,7 @@ var edgeMarks = map[string]string{"satisfied": "✓", "impossible": "✗"}
 type row struct{ layer, name, state, took, waits string }
 
 // drawGraph writes the members layer by layer, each with its dependencies.
-func drawGraph(p *show.Printer, g *flowfabric.FlowGraph) error {
+func drawGraph(p *show.Printer, g *api.FlowGraph) error {
 	if _, err := fmt.Fprintf(p.Out, "%s %s  %s  %s\n", bareID(g.Flow.ID), g.Flow.Kind, p.Paint(string(g.Flow.State), string(g.Flow.State)), sizeText(g)); err != nil {
 		return err
 	}
@@ -162,10 +163,10 @@ func drawGraph(p *show.Printer, g *flowfabric.FlowGraph) error {
 }
 
 // legend explains the arrows that occur in the drawing.
-func legend(p *show.Printer, g *flowfabric.FlowGraph) error {
+func legend(p *show.Printer, g *api.FlowGraph) error {
 	var kinds []string
 	for _, kind := range []flowfabric.EdgeKind{flowfabric.OnSuccess, flowfabric.OnFailure, flowfabric.OnEnd} {
-		if slices.ContainsFunc(g.Edges, func(e flowfabric.EdgeView) bool { return e.Kind == kind }) {
+		if slices.ContainsFunc(g.Edges, func(e api.EdgeView) bool { return e.Kind == kind }) {
 			kinds = append(kinds, arrows[kind]+" "+map[flowfabric.EdgeKind]string{
 				flowfabric.OnSuccess: "after success", flowfabric.OnFailure: "after failure", flowfabric.OnEnd: "after the end",
 			}[kind])
@@ -178,7 +179,7 @@ func legend(p *show.Printer, g *flowfabric.FlowGraph) error {
 	return err
 }
 
-func sizeText(g *flowfabric.FlowGraph) string {
+func sizeText(g *api.FlowGraph) string {
 	ended := 0
 	for i := range g.Members {
 		if g.Members[i].Status.Terminal() {
@@ -188,7 +189,7 @@ func sizeText(g *flowfabric.FlowGraph) string {
 	return fmt.Sprintf("%d of %d members ended, %d edges", ended, len(g.Members), len(g.Edges))
 }
 
-func nameText(m *flowfabric.FlowMember) string {
+func nameText(m *api.FlowMember) string {
 	text := m.Name
 	if m.SubFlow {
 		text += " [flow]"
@@ -200,7 +201,7 @@ func nameText(m *flowfabric.FlowMember) string {
 }
 
 // tookText is how long a member ran, or has been running.
-func tookText(p *show.Printer, m *flowfabric.FlowMember) string {
+func tookText(p *show.Printer, m *api.FlowMember) string {
 	switch {
 	case m.StartedAt.IsZero():
 		return ""
@@ -217,7 +218,7 @@ func tookText(p *show.Printer, m *flowfabric.FlowMember) string {
 const mostWaits = 8
 
 // waitsText lists the dependencies of a member: arrows by kind, marks by state.
-func waitsText(m *flowfabric.FlowMember, inbound []*flowfabric.EdgeView) string {
+func waitsText(m *api.FlowMember, inbound []*api.EdgeView) string {
 	if len(inbound) == 0 {
 		return ""
 	}
@@ -254,7 +255,7 @@ var dotColors = map[string]string{
 }
 
 // writeDot writes the graph for Graphviz.
-func writeDot(w io.Writer, g *flowfabric.FlowGraph) error {
+func writeDot(w io.Writer, g *api.FlowGraph) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "digraph %q {\n  rankdir=LR;\n  node [shape=box, style=\"rounded,filled\", fillcolor=white];\n", g.Flow.Kind)
 	for i := range g.Members {

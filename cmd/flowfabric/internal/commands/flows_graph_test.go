@@ -8,25 +8,26 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
 // raced is a graph with all that a drawing shows: a race, a quorum, kinds of edges, states, a nested flow, a long way and a short one.
-func raced() *flowfabric.FlowGraph {
+func raced() *api.FlowGraph {
 	began := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
-	edge := func(from, to, state string, kind flowfabric.EdgeKind) flowfabric.EdgeView {
-		return flowfabric.EdgeView{From: from, To: to, Kind: kind, Pass: from, State: state}
+	edge := func(from, to, state string, kind flowfabric.EdgeKind) api.EdgeView {
+		return api.EdgeView{From: from, To: to, Kind: kind, Pass: from, State: state}
 	}
-	return &flowfabric.FlowGraph{
+	return &api.FlowGraph{
 		Flow: flowfabric.FlowView{ID: "0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50", Kind: "race", State: flowfabric.FlowOpen},
-		Members: []flowfabric.FlowMember{
+		Members: []api.FlowMember{
 			{Name: "a", PublicState: "completed", Status: flowfabric.StatusSucceeded, StartedAt: began, EndedAt: began.Add(3 * time.Second)},
 			{Name: "b", PublicState: "active", Status: flowfabric.StatusRunning, StartedAt: began},
-			{Name: "last", PublicState: "waiting_children", SubFlow: true, Join: &flowfabric.JoinView{Join: flowfabric.Join{Policy: flowfabric.JoinQuorum, K: 2}}},
-			{Name: "next", PublicState: "waiting", Join: &flowfabric.JoinView{Join: flowfabric.Join{Policy: flowfabric.JoinAny, CancelRemaining: true}}},
+			{Name: "last", PublicState: "waiting_children", SubFlow: true, Join: &api.JoinView{Join: flowfabric.Join{Policy: flowfabric.JoinQuorum, K: 2}}},
+			{Name: "next", PublicState: "waiting", Join: &api.JoinView{Join: flowfabric.Join{Policy: flowfabric.JoinAny, CancelRemaining: true}}},
 			{Name: "woe", PublicState: "skipped", Status: flowfabric.StatusSkipped, Optional: true},
 		},
-		Edges: []flowfabric.EdgeView{
+		Edges: []api.EdgeView{
 			edge("a", "next", "satisfied", flowfabric.OnSuccess), edge("b", "next", "pending", flowfabric.OnSuccess), edge("next", "last", "pending", flowfabric.OnEnd),
 			edge("a", "last", "satisfied", flowfabric.OnSuccess), edge("a", "woe", "impossible", flowfabric.OnFailure),
 		},
@@ -62,11 +63,11 @@ func TestU174_a_graph_is_drawn_by_layers_of_its_longest_ways(t *testing.T) {
 
 func TestU174_a_member_that_waits_for_many_names_the_first_of_them(t *testing.T) {
 	t.Parallel()
-	g := &flowfabric.FlowGraph{Members: []flowfabric.FlowMember{{Name: "z"}}}
+	g := &api.FlowGraph{Members: []api.FlowMember{{Name: "z"}}}
 	for i := range 20 {
 		name := fmt.Sprintf("m%02d", i)
-		g.Members = append(g.Members, flowfabric.FlowMember{Name: name})
-		g.Edges = append(g.Edges, flowfabric.EdgeView{From: name, To: "z", Kind: flowfabric.OnSuccess})
+		g.Members = append(g.Members, api.FlowMember{Name: name})
+		g.Edges = append(g.Edges, api.EdgeView{From: name, To: "z", Kind: flowfabric.OnSuccess})
 	}
 	got := printed(false, func(p *show.Printer) error { return drawGraph(p, g) })
 	if !strings.Contains(got, "← m00, m01, m02, m03, m04, m05, m06, m07, and 12 more\n") {

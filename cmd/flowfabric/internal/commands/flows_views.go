@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
@@ -84,9 +85,9 @@ func tallyText(counts map[string]int) string {
 	return strings.Join(all, " ")
 }
 
-func (s *session) memberView() show.View[flowfabric.FlowMember] {
+func (s *session) memberView() show.View[api.FlowMember] {
 	p := s.printer
-	type x = flowfabric.FlowMember
+	type x = api.FlowMember
 	return show.View[x]{ID: func(m x) string { return bareID(m.ID) }, None: "no members", Columns: []show.Column[x]{
 		{Name: "NAME", Text: func(m x) string { return m.Name }},
 		{Name: "ID", Text: func(m x) string { return bareID(m.ID) }},
@@ -103,7 +104,7 @@ func (s *session) memberView() show.View[flowfabric.FlowMember] {
 }
 
 // joinText is the progress of a join: 1/2 pending.
-func joinText(j *flowfabric.JoinView) string {
+func joinText(j *api.JoinView) string {
 	if j == nil {
 		return ""
 	}
@@ -111,7 +112,7 @@ func joinText(j *flowfabric.JoinView) string {
 }
 
 // needed is the number of edges that a join needs.
-func needed(j *flowfabric.JoinView) int {
+func needed(j *api.JoinView) int {
 	switch j.Policy {
 	case flowfabric.JoinAny:
 		return 1
@@ -122,9 +123,9 @@ func needed(j *flowfabric.JoinView) int {
 	}
 }
 
-func (s *session) edgeView() show.View[flowfabric.EdgeView] {
+func (s *session) edgeView() show.View[api.EdgeView] {
 	p := s.printer
-	type x = flowfabric.EdgeView
+	type x = api.EdgeView
 	return show.View[x]{ID: func(e x) string { return e.ID }, None: "no edges", Columns: []show.Column[x]{
 		{Name: "FROM", Text: func(e x) string { return e.From }},
 		{Name: "TO", Text: func(e x) string { return e.To }},
@@ -137,9 +138,9 @@ func (s *session) edgeView() show.View[flowfabric.EdgeView] {
 	}}
 }
 
-func (s *session) joinView(member string) show.View[*flowfabric.JoinView] {
+func (s *session) joinView(member string) show.View[*api.JoinView] {
 	p := s.printer
-	type x = *flowfabric.JoinView
+	type x = *api.JoinView
 	return show.View[x]{ID: func(x) string { return member }, Columns: []show.Column[x]{
 		{Name: "MEMBER", Text: func(x) string { return member }},
 		{Name: "POLICY", Text: policyText},
@@ -160,7 +161,7 @@ func (s *session) joinView(member string) show.View[*flowfabric.JoinView] {
 }
 
 // policyText describes the policy of a join.
-func policyText(j *flowfabric.JoinView) string {
+func policyText(j *api.JoinView) string {
 	text := map[flowfabric.JoinPolicy]string{flowfabric.JoinAny: "any of", flowfabric.JoinQuorum: strconv.Itoa(j.K) + " of"}[j.Policy]
 	if text == "" {
 		text = "all of"

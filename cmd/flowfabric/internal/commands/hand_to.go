@@ -3,7 +3,10 @@ package commands
 import (
 	"context"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
@@ -13,7 +16,7 @@ func revoke(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, f *verb
 	if err != nil {
 		return outcome{}, err
 	}
-	answer, err := c.Operate().Revoke(ctx, id, flowfabric.RevokeOptions{Action: f.action(), Hold: f.hold, HandTo: to})
+	answer, err := c.Operate().Revoke(ctx, id, ops.RevokeOptions{Action: f.action(), Hold: f.hold, HandTo: to})
 	if err != nil {
 		return outcome{}, err
 	}
@@ -21,7 +24,7 @@ func revoke(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, f *verb
 }
 
 // handTo returns the registered data of the instance that takes over; nil if none was named.
-func (f *verbFlags) handTo(ctx context.Context, c *flowfabric.Client) (*flowfabric.HandTo, error) {
+func (f *verbFlags) handTo(ctx context.Context, c *flowfabric.Client) (*api.HandTo, error) {
 	if f.instanceID == "" {
 		if f.given("grant-ttl") {
 			return nil, show.Invalid("--grant-ttl", "name the instance with --hand-to", "a grant needs an instance")
@@ -32,11 +35,11 @@ func (f *verbFlags) handTo(ctx context.Context, c *flowfabric.Client) (*flowfabr
 	if err != nil {
 		return nil, err
 	}
-	return &flowfabric.HandTo{WorkerID: worker.WorkerID, InstanceID: worker.InstanceID, Capabilities: worker.Capabilities, GrantTTL: f.grantTTL}, nil
+	return &api.HandTo{WorkerID: worker.WorkerID, InstanceID: worker.InstanceID, Capabilities: worker.Capabilities, GrantTTL: f.grantTTL}, nil
 }
 
 // revoked shows the answer with the grant key, which the caller must pass to the worker.
-func revoked(id flowfabric.ID, answer flowfabric.Revocation) outcome {
+func revoked(id flowfabric.ID, answer api.Revocation) outcome {
 	shown := answer.Revealed()
 	text := answer.Outcome
 	switch {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -15,9 +17,9 @@ import (
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
-func (s *session) keyView() show.View[*flowfabric.APIKey] {
+func (s *session) keyView() show.View[*api.APIKey] {
 	p := s.printer
-	type x = *flowfabric.APIKey
+	type x = *api.APIKey
 	return show.View[x]{ID: func(k x) string { return k.ID }, None: "no API keys", Columns: []show.Column[x]{
 		{Name: "KEY", Text: func(k x) string { return k.ID }},
 		{Name: "NAME", Text: func(k x) string { return k.Name }},
@@ -106,10 +108,10 @@ flowfabric api-keys create --role work --name mailer --for-namespace default --l
 			f.namespaces = []string{"default"}
 		}
 		create := func(ctx context.Context, c *flowfabric.Client) error {
-			key, err := c.Admin().APIKeys().Create(ctx, flowfabric.APIKeySettings{
+			key, err := c.Admin().APIKeys().Create(ctx, api.APIKeySettings{
 				Name: f.name, Roles: f.roles, Namespaces: f.namespaces, Lanes: f.lanes, ExpiresAt: expires,
 				MaxRequestsPerSecond: f.perSecond, MaxInFlight: f.inFlight,
-			}, flowfabric.CreateKeyOptions{AdminAction: flowfabric.AdminAction{Reason: reason}})
+			}, ops.CreateKeyOptions{AdminAction: ops.AdminAction{Reason: reason}})
 			return s.printSecret(key, err)
 		}
 		if !namesStore(cmd) {
@@ -127,11 +129,11 @@ flowfabric api-keys create --role work --name mailer --for-namespace default --l
 }
 
 // printSecret prints the secret alone on its line, so that it can be redirected into a file.
-func (s *session) printSecret(key *flowfabric.NewAPIKey, err error) error {
+func (s *session) printSecret(key *api.NewAPIKey, err error) error {
 	if err != nil {
 		return err
 	}
-	type x = *flowfabric.NewAPIKey
+	type x = *api.NewAPIKey
 	if err := show.One(s.bare(), show.View[x]{ID: func(k x) string { return k.Secret }}, key); err != nil {
 		return err
 	}
@@ -153,13 +155,13 @@ flowfabric api-keys set abcdefghijkl --max-requests-per-second 50
 		if err != nil {
 			return err
 		}
-		change := flowfabric.APIKeyChange{
+		change := api.APIKeyChange{
 			Name: changed(fs, "name", f.name), Roles: changed(fs, "role", f.roles), Namespaces: changed(fs, "for-namespace", f.namespaces),
 			Lanes: changed(fs, "lane", f.lanes), ExpiresAt: changed(fs, "expires", expires),
 			MaxRequestsPerSecond: changed(fs, "max-requests-per-second", f.perSecond), MaxInFlight: changed(fs, "max-in-flight", f.inFlight),
 			Force: force,
 		}
-		key, err := c.Admin().APIKeys().Change(ctx, args[0], change, flowfabric.AdminAction{Reason: reason})
+		key, err := c.Admin().APIKeys().Change(ctx, args[0], change, ops.AdminAction{Reason: reason})
 		if err != nil {
 			return err
 		}
@@ -187,7 +189,7 @@ flowfabric api-keys delete abcdefghijkl
 flowfabric api-keys delete abcdefghijkl --reason 'it was in a log'
 flowfabric api-keys delete abcdefghijkl --force
 `, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
-		if err := c.Admin().APIKeys().Revoke(ctx, args[0], flowfabric.RevokeAPIKeyOptions{AdminAction: flowfabric.AdminAction{Reason: reason}, Force: force}); err != nil {
+		if err := c.Admin().APIKeys().Revoke(ctx, args[0], ops.RevokeAPIKeyOptions{AdminAction: ops.AdminAction{Reason: reason}, Force: force}); err != nil {
 			return err
 		}
 		s.printer.Note("revoked: %s", args[0])
@@ -212,7 +214,7 @@ flowfabric api-keys rotate abcdefghijkl
 flowfabric api-keys rotate abcdefghijkl --overlap 1h
 flowfabric api-keys rotate abcdefghijkl --overlap 0s
 `, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
-		how := flowfabric.RotateOptions{AdminAction: flowfabric.AdminAction{Reason: reason}}
+		how := ops.RotateOptions{AdminAction: ops.AdminAction{Reason: reason}}
 		if cmd.Flags().Changed("overlap") {
 			how.Overlap = &overlap
 		}

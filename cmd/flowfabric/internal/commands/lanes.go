@@ -7,10 +7,13 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
@@ -33,33 +36,33 @@ flowfabric lanes get default --template '{{.lane}}'
 	cmd := group("lanes", "Named queues", list, get, s.laneSet())
 	for _, a := range []struct {
 		name, short string
-		act         func(flowfabric.Lanes, context.Context, string, ...flowfabric.LaneAction) (*flowfabric.Lane, error)
+		act         func(ops.Lanes, context.Context, string, ...ops.LaneAction) (*api.Lane, error)
 	}{
-		{"pause", "Accept submits to a lane, but start nothing", flowfabric.Lanes.Pause},
-		{"resume", "Resume a lane", flowfabric.Lanes.Resume},
-		{"drain", "Refuse submits to a lane, but finish its work", flowfabric.Lanes.Drain},
-		{"disable", "Refuse submits to a lane, and start nothing", flowfabric.Lanes.Disable},
+		{"pause", "Accept submits to a lane, but start nothing", ops.Lanes.Pause},
+		{"resume", "Resume a lane", ops.Lanes.Resume},
+		{"drain", "Refuse submits to a lane, but finish its work", ops.Lanes.Drain},
+		{"disable", "Refuse submits to a lane, and start nothing", ops.Lanes.Disable},
 	} {
 		cmd.AddCommand(s.laneAction(a.name, a.short, a.act))
 	}
 	return cmd
 }
 
-func (s *session) laneAction(name, short string, act func(flowfabric.Lanes, context.Context, string, ...flowfabric.LaneAction) (*flowfabric.Lane, error)) *cobra.Command {
+func (s *session) laneAction(name, short string, act func(ops.Lanes, context.Context, string, ...ops.LaneAction) (*api.Lane, error)) *cobra.Command {
 	reason := ""
 	cmd := s.command(name+" LANE", short, `
 flowfabric lanes `+name+` default
 flowfabric lanes `+name+` default --reason 'the mail server moves'
 flowfabric lanes `+name+` default --json
 `, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
-		return s.printLane(act(c.Lanes(), ctx, args[0], flowfabric.LaneAction{Reason: reason}))
+		return s.printLane(act(c.Lanes(), ctx, args[0], ops.LaneAction{Reason: reason}))
 	})
 	cmd.Flags().StringVar(&reason, "reason", "", "reason, recorded in the event")
 	cmd.ValidArgsFunction = s.completeLanes
 	return cmd
 }
 
-func (s *session) printLane(lane *flowfabric.Lane, err error) error {
+func (s *session) printLane(lane *api.Lane, err error) error {
 	if err != nil {
 		return err
 	}
@@ -83,7 +86,7 @@ flowfabric lanes set mail --ageing 1s --reason 'old work first'
 			return err
 		}
 		if fs.Changed("state") {
-			settings.State = flowfabric.LaneState(state)
+			settings.State = api.LaneState(state)
 		}
 		if fs.Changed("fairness") {
 			settings.Fairness = fairness
@@ -99,7 +102,7 @@ flowfabric lanes set mail --ageing 1s --reason 'old work first'
 				return err
 			}
 		}
-		return s.printLane(c.Lanes().Put(ctx, args[0], settings, flowfabric.LaneAction{Reason: reason, Revision: revision}))
+		return s.printLane(c.Lanes().Put(ctx, args[0], settings, ops.LaneAction{Reason: reason, Revision: revision}))
 	})
 	fs = cmd.Flags()
 	fs.StringVar(&state, "state", "", "active, paused, draining or disabled")
@@ -113,13 +116,13 @@ flowfabric lanes set mail --ageing 1s --reason 'old work first'
 }
 
 // laneNow reads the current settings and their revision, so that a concurrent change is detected.
-func laneNow(ctx context.Context, c *flowfabric.Client, name string) (flowfabric.LaneSettings, *int64, error) {
+func laneNow(ctx context.Context, c *flowfabric.Client, name string) (api.LaneSettings, *int64, error) {
 	lane, err := c.Lanes().Get(ctx, name)
 	switch {
 	case flowfabric.CodeOf(err) == "lane_not_found":
-		return flowfabric.LaneSettings{}, nil, nil
+		return api.LaneSettings{}, nil, nil
 	case err != nil:
-		return flowfabric.LaneSettings{}, nil, err
+		return api.LaneSettings{}, nil, err
 	default:
 		return lane.LaneSettings, &lane.Revision, nil
 	}

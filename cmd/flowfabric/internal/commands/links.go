@@ -5,10 +5,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
@@ -28,8 +31,8 @@ func (f *linkFlags) register(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&f.decisions, "decision", nil, "a button, as id=label=signal; may be repeated; default: approve and reject")
 }
 
-func (f *linkFlags) options() (o flowfabric.LinkOptions, err error) {
-	o = flowfabric.LinkOptions{Approver: f.approver, Title: f.title, Message: f.message, CommentRequired: f.commentRequired}
+func (f *linkFlags) options() (o ops.LinkOptions, err error) {
+	o = ops.LinkOptions{Approver: f.approver, Title: f.title, Message: f.message, CommentRequired: f.commentRequired}
 	if f.approver == "" {
 		return o, show.Invalid("--approver", "give --approver with a name or an address", "the approver is missing")
 	}
@@ -82,7 +85,7 @@ flowfabric link 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --approver ben --decision '
 
 // printAddress prints only the address, or the id. The JSON of an ApprovalLink omits the address.
 func (s *session) printAddress(link flowfabric.ApprovalLink, idOnly bool) error {
-	return show.One(s.bare(), show.View[flowfabric.IssuedLink]{ID: func(l flowfabric.IssuedLink) string {
+	return show.One(s.bare(), show.View[api.IssuedLink]{ID: func(l api.IssuedLink) string {
 		if idOnly {
 			return l.ID
 		}
@@ -132,7 +135,7 @@ flowfabric links revoke 0190b5a2-9e27-7b06-a4d8-51c3f0e8d7b2
 flowfabric links revoke 0190b5a2-9e27-7b06-a4d8-51c3f0e8d7b2 --reason 'she is on leave'
 flowfabric links revoke 0190b5a2-9e27-7b06-a4d8-51c3f0e8d7b2 --timeout 5s
 `, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
-		if err := c.Waitpoints().RevokeLink(ctx, args[0], flowfabric.CloseOptions{Reason: reason}); err != nil {
+		if err := c.Waitpoints().RevokeLink(ctx, args[0], ops.CloseOptions{Reason: reason}); err != nil {
 			return err
 		}
 		s.printer.Note("withdrawn: %s", args[0])

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
-	"net/http"
 	"syscall"
-	"time"
 
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/host"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/settings"
@@ -74,9 +72,6 @@ func (i *instance) listenOn(ctx context.Context, name string) (net.Listener, err
 	return listener, nil
 }
 
-// scrapeTimeout limits a request for metrics.
-const scrapeTimeout = 30 * time.Second
-
 // metricsBeside serves /metrics on its own address, if configured (U196).
 func (i *instance) metricsBeside(srv *server.Server, listener net.Listener) []host.Served {
 	if listener == nil {
@@ -87,8 +82,5 @@ func (i *instance) metricsBeside(srv *server.Server, listener net.Listener) []ho
 		scheme = "https://"
 	}
 	i.log.Info("metrics", "address", scheme+listener.Addr().String()+"/metrics")
-	return []host.Served{{Listener: listener, HTTP: &http.Server{
-		Handler:           srv.MetricsHandler(settings.Get[bool](i.values, "metrics-open")),
-		ReadHeaderTimeout: scrapeTimeout, ReadTimeout: scrapeTimeout, WriteTimeout: scrapeTimeout, ErrorLog: srv.HTTPServer().ErrorLog,
-	}}}
+	return []host.Served{{Listener: srv.Listener(listener), HTTP: srv.MetricsServer(settings.Get[bool](i.values, "metrics-open"))}}
 }

@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
@@ -106,10 +109,10 @@ func (s *session) bulkVerb(ctx context.Context, c *flowfabric.Client, v verb, f 
 	if len(args) > 0 {
 		return show.Invalid("--where", "give one of them", "executions are both named and selected")
 	}
-	if f.expect != (flowfabric.Expect{}) {
+	if f.expect != (ops.Expect{}) {
 		return show.Invalid("--expect-…", "put the expectation into --where", "it is for executions that are named")
 	}
-	request := flowfabric.BulkRequest{Action: v.bulk, All: f.all, Reason: f.reason, RatePerSecond: f.rate}
+	request := ops.BulkRequest{Action: v.bulk, All: f.all, Reason: f.reason, RatePerSecond: f.rate}
 	if f.where != "" {
 		filter, err := where(f.where)
 		if err != nil {
@@ -147,7 +150,7 @@ func (s *session) bulkVerb(ctx context.Context, c *flowfabric.Client, v verb, f 
 }
 
 // sample prints how many executions a job matches, and some of them.
-func (s *session) sample(job *flowfabric.BulkJob) {
+func (s *session) sample(job *api.BulkJob) {
 	match := "match"
 	if job.Matched == 1 {
 		match = "matches"

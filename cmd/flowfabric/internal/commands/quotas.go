@@ -9,9 +9,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/spf13/cobra"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
@@ -35,7 +38,7 @@ flowfabric quotas get mail --template '{{.rate_limit}}'
 }
 
 func (s *session) quotaDelete() *cobra.Command {
-	var how flowfabric.DeleteQuotaOptions
+	var how ops.DeleteQuotaOptions
 	cmd := s.command("delete QUOTA", "Delete a quota", `
 flowfabric quotas delete mail
 flowfabric quotas delete mail --force
@@ -61,8 +64,8 @@ flowfabric quotas set mail rate=100/1m
 flowfabric quotas set api rate=10/1s concurrency=5 per-key
 flowfabric quotas set api rate=off --reason 'they have lifted it'
 `, cobra.MinimumNArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
-		var settings flowfabric.QuotaSettings
-		action := flowfabric.AdminAction{Reason: reason}
+		var settings api.QuotaSettings
+		action := ops.AdminAction{Reason: reason}
 		now, err := c.Quotas().Get(ctx, args[0])
 		switch {
 		case err == nil:
@@ -84,7 +87,7 @@ flowfabric quotas set api rate=off --reason 'they have lifted it'
 
 // setQuota parses one setting: rate=10/1m, rate=10 in the current window, rate=off, concurrency=5, concurrency=off, per-key,
 // per-key=false.
-func setQuota(s *flowfabric.QuotaSettings, text string) (err error) {
+func setQuota(s *api.QuotaSettings, text string) (err error) {
 	name, value, given := strings.Cut(text, "=")
 	switch {
 	case name == "rate" && given:
@@ -128,7 +131,7 @@ func limitOf(setting, text string) (int, error) {
 	return n, nil
 }
 
-func (s *session) printQuota(quota *flowfabric.Quota, err error) error {
+func (s *session) printQuota(quota *api.Quota, err error) error {
 	if err != nil {
 		return err
 	}
@@ -142,10 +145,10 @@ func (s *session) printQuota(quota *flowfabric.Quota, err error) error {
 	return show.All(p, s.quotaKeyView(), quota.Keys)
 }
 
-func (s *session) quotaView() show.View[*flowfabric.Quota] {
+func (s *session) quotaView() show.View[*api.Quota] {
 	p := s.printer
-	type x = *flowfabric.Quota
-	sum := func(part func(flowfabric.QuotaKey) int) func(x) string {
+	type x = *api.Quota
+	sum := func(part func(api.QuotaKey) int) func(x) string {
 		return func(q x) string {
 			total := 0
 			for _, key := range q.Keys {
@@ -165,16 +168,16 @@ func (s *session) quotaView() show.View[*flowfabric.Quota] {
 			}
 			return strconv.Itoa(len(q.Keys))
 		}},
-		{Name: "SLOTS", Text: sum(func(k flowfabric.QuotaKey) int { return k.Slots })},
-		{Name: "BLOCKED", Text: sum(func(k flowfabric.QuotaKey) int { return k.Blocked })},
+		{Name: "SLOTS", Text: sum(func(k api.QuotaKey) int { return k.Slots })},
+		{Name: "BLOCKED", Text: sum(func(k api.QuotaKey) int { return k.Blocked })},
 		{Name: "CHANGED", Text: func(q x) string { return p.Time(q.UpdatedAt) }, Wide: true},
 		{Name: "REVISION", Text: func(q x) string { return strconv.FormatInt(q.Revision, 10) }, Wide: true},
 	}}
 }
 
-func (s *session) quotaKeyView() show.View[flowfabric.QuotaKey] {
+func (s *session) quotaKeyView() show.View[api.QuotaKey] {
 	p := s.printer
-	type x = flowfabric.QuotaKey
+	type x = api.QuotaKey
 	return show.View[x]{ID: func(k x) string { return k.Key }, Columns: []show.Column[x]{
 		{Name: "KEY", Text: func(k x) string { return k.Key }},
 		{Name: "SLOTS", Text: func(k x) string { return strconv.Itoa(k.Slots) }},
@@ -191,7 +194,7 @@ func (s *session) quotaKeyView() show.View[flowfabric.QuotaKey] {
 	}}
 }
 
-func rateText(q *flowfabric.Quota) string {
+func rateText(q *api.Quota) string {
 	if q.QuotaSettings.RateLimit == 0 {
 		return "-"
 	}
@@ -225,17 +228,17 @@ func yesText(yes bool) string {
 }
 
 // quotaUses parses uses of quotas: mail, or mail:acme with a key. If a quota's id contains a colon, use --policy instead.
-func quotaUses(texts []string) (uses []flowfabric.QuotaUse) {
+func quotaUses(texts []string) (uses []api.QuotaUse) {
 	for _, text := range texts {
 		if text != "" {
 			quota, key, _ := strings.Cut(text, ":")
-			uses = append(uses, flowfabric.QuotaUse{Quota: quota, Key: key})
+			uses = append(uses, api.QuotaUse{Quota: quota, Key: key})
 		}
 	}
 	return uses
 }
 
-func quotaUsesText(uses []flowfabric.QuotaUse) string {
+func quotaUsesText(uses []api.QuotaUse) string {
 	var all []string
 	for _, use := range uses {
 		text := use.Quota

@@ -7,9 +7,12 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/spf13/cobra"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
@@ -112,7 +115,7 @@ flowfabric list --status running --watch
 		if err != nil {
 			return err
 		}
-		options := flowfabric.ListOptions{Filter: f, Order: flowfabric.Order(order), Limit: min(limit, 1000)}
+		options := ops.ListOptions{Filter: f, Order: ops.Order(order), Limit: min(limit, 1000)}
 		list := func(p *show.Printer) error {
 			return show.First(p, s.executions(), c.Executions().List(ctx, options), limit)
 		}
@@ -140,7 +143,7 @@ flowfabric count --by lane
 		if err != nil {
 			return err
 		}
-		n, err := c.Executions().Count(ctx, f, flowfabric.CountOptions{By: by})
+		n, err := c.Executions().Count(ctx, f, ops.CountOptions{By: by})
 		if err != nil {
 			return err
 		}
@@ -151,12 +154,12 @@ flowfabric count --by lane
 	return cmd
 }
 
-func (s *session) printCount(n flowfabric.Count, by string) error {
+func (s *session) printCount(n api.Count, by string) error {
 	total := strconv.Itoa(n.Total)
 	if n.AtLeast {
 		total += " or more"
 	}
-	type c = flowfabric.Count
+	type c = api.Count
 	view := show.View[c]{ID: func(c) string { return strconv.Itoa(n.Total) }}
 	for _, value := range slices.Sorted(maps.Keys(n.Counts)) {
 		view.Columns = append(view.Columns, show.Column[c]{Name: value, Text: func(c) string { return strconv.Itoa(n.Counts[value]) }})
@@ -183,7 +186,7 @@ flowfabric attempts 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 0 --json
 		case leases:
 			return s.printLeases(ctx, c, id)
 		case steps:
-			return s.printSteps(ctx, c, id, flowfabric.StepsOptions{})
+			return s.printSteps(ctx, c, id, ops.StepsOptions{})
 		}
 		all, err := c.Executions().Attempts(ctx, id)
 		if err != nil {
@@ -198,7 +201,7 @@ flowfabric attempts 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 0 --json
 }
 
 func (s *session) oneAttempt(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, which string) error {
-	index := flowfabric.LatestAttempt
+	index := ops.LatestAttempt
 	if which != "latest" {
 		n, err := number("INDEX", which)
 		if err != nil {
@@ -232,7 +235,7 @@ flowfabric steps 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50
 flowfabric steps 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --run 0
 flowfabric steps 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json
 `, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
-		var options flowfabric.StepsOptions
+		var options ops.StepsOptions
 		if run >= 0 {
 			options.Run = &run
 		}
@@ -247,7 +250,7 @@ func (s *session) printLeases(ctx context.Context, c *flowfabric.Client, id flow
 	return show.List(s.printer, s.leaseView(), c.Executions().Leases(ctx, id))
 }
 
-func (s *session) printSteps(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, o flowfabric.StepsOptions) error {
+func (s *session) printSteps(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, o ops.StepsOptions) error {
 	all, err := c.Executions().Steps(ctx, id, o)
 	if err != nil {
 		return err

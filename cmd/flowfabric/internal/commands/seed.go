@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 // Kinds of the work that --seed-demo creates.
@@ -115,7 +116,7 @@ func seedRunning(ctx context.Context, c *flowfabric.Client) error {
 	if err != nil || run.Duplicate() {
 		return err
 	}
-	_, err = c.Work().Claim(ctx, flowfabric.ClaimRequest{
+	_, err = c.Work().Claim(ctx, api.ClaimRequest{
 		WorkerID: "demo", InstanceID: "demo-renderer", Lanes: []string{demoLane}, LeaseTTL: 12 * time.Hour, Wait: 10 * time.Second,
 	})
 	return err

@@ -22,6 +22,7 @@ import (
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/tracing"
 	"github.com/flowfabric/flowfabric/embedded"
+	"github.com/flowfabric/flowfabric/internal/inprocess"
 	"github.com/flowfabric/flowfabric/internal/server"
 )
 
@@ -295,7 +296,8 @@ func (i *instance) serveStore(ctx context.Context, client *flowfabric.Client) er
 	if err := i.installKey(ctx, client); err != nil {
 		return err
 	}
-	open, err := i.openMode(ctx, client)
+	on, _ := inprocess.BackendOf(client) // which runs in this process
+	open, err := i.openMode(ctx, on)
 	if err != nil {
 		return err
 	}
@@ -304,7 +306,7 @@ func (i *instance) serveStore(ctx context.Context, client *flowfabric.Client) er
 		return err
 	}
 	url := i.url(listeners.api.Addr())
-	srv, err := server.New(client, i.serverConfig(open, url))
+	srv, err := server.New(on, i.serverConfig(open, url))
 	if err != nil {
 		return errors.Join(err, listeners.close())
 	}
@@ -341,11 +343,11 @@ func (i *instance) serverConfig(open bool, url string) server.Config {
 		Open: open, OpenByFlag: open && settings.Get[bool](v, "insecure-open"), Exposed: open && !i.onLoopback(), PublicURL: url, MaxPayload: int64(settings.Get[int](v, "max-payload")), MaxWait: settings.Get[time.Duration](v, "max-wait"),
 		MaxReaders: settings.Get[int](v, "max-readers"), MaxReadersPerKey: settings.Get[int](v, "max-readers-per-key"), MaxClaims: settings.Get[int](v, "max-claims"),
 		TrustedProxies: settings.Get[[]string](v, "trusted-proxies"), CORSOrigins: settings.Get[[]string](v, "cors-origins"),
-		MaxConnectionsPerAddress: cmp.Or(settings.Get[int](v, "max-connections-per-address"), host.ConnectionsPerAddress()), TLS: i.certs != nil,
+		MaxConnectionsPerAddress: cmp.Or(settings.Get[int](v, "max-connections-per-address"), host.ConnectionsPerAddress(i.certs != nil)), TLS: i.certs != nil,
 		MetricsOpen: settings.Get[bool](v, "metrics-open") && settings.Get[string](v, "metrics-listen") == "", Logger: i.log, Tracer: i.tracer, Version: i.session.Version, Commit: i.session.Commit,
 	}
 	if i.certs != nil {
-		cfg.Checks = func() []flowfabric.Check { return []flowfabric.Check{i.checkTLS()} }
+		cfg.Checks = func() []api.Check { return []api.Check{i.checkTLS()} }
 	}
 	for _, row := range v.Rows() {
 		cfg.Settings = append(cfg.Settings, server.Setting{Name: row.Name, Value: row.Value, Source: row.Source})
@@ -354,7 +356,7 @@ func (i *instance) serverConfig(open bool, url string) server.Config {
 }
 
 // ready logs that the server is ready; dev also prints commands to try.
-func (i *instance) ready(info flowfabric.Info, url string) {
+func (i *instance) ready(info api.Info, url string) {
 	i.log.Info("ready", "version", i.session.Version, "store", info.Store.Kind, "store_version", info.Store.Version, "schema", info.Store.Schema, "address", url)
 	if !i.dev {
 		return

@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/settings"
 )
 
@@ -163,7 +163,7 @@ func TestU161_dev_prints_three_commands_that_can_be_typed_where_it_was_started(t
 			i, _ := configured(t, true, nil)
 			var out strings.Builder
 			i.session.Out, i.session.Called, i.log = &out, called, slog.New(slog.DiscardHandler)
-			i.ready(flowfabric.Info{}, url)
+			i.ready(api.Info{}, url)
 			for _, command := range []string{
 				program + " work" + server + " --kind upper -- tr a-z A-Z", program + " submit" + server + " upper --text hello --wait", program + " list" + server,
 			} {

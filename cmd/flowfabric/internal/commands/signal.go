@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
@@ -121,8 +122,8 @@ func (s *session) tokenFrom(source, token string) (string, error) {
 }
 
 // printReceipt shows the outcome of a signal, and says if it had no effect.
-func (s *session) printReceipt(receipt flowfabric.SignalReceipt) error {
-	type x = flowfabric.SignalReceipt
+func (s *session) printReceipt(receipt api.SignalReceipt) error {
+	type x = api.SignalReceipt
 	err := show.One(s.printer, show.View[x]{ID: func(r x) string { return r.SignalID }, Columns: []show.Column[x]{
 		{Name: "SIGNAL", Text: func(r x) string { return r.SignalID }},
 		{Name: "OUTCOME", Text: func(r x) string { return r.Outcome }},
@@ -133,7 +134,7 @@ func (s *session) printReceipt(receipt flowfabric.SignalReceipt) error {
 }
 
 // noteEffect prints a note if a signal changed nothing.
-func (s *session) noteEffect(receipt flowfabric.SignalReceipt) {
+func (s *session) noteEffect(receipt api.SignalReceipt) {
 	switch {
 	case receipt.Outcome == "duplicate" && !receipt.SameRequest:
 		s.printer.Note("another signal with this key was accepted before; this one was discarded")

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/spf13/cobra"
 
 	"github.com/flowfabric/flowfabric"
@@ -28,7 +30,7 @@ flowfabric keys list
 flowfabric keys list --all
 flowfabric keys list --json
 `, cobra.NoArgs, func(ctx context.Context, c *flowfabric.Client, _ []string) error {
-		list, err := c.Admin().SigningKeys().List(ctx, flowfabric.ListKeysOptions{Retired: all})
+		list, err := c.Admin().SigningKeys().List(ctx, ops.ListKeysOptions{Retired: all})
 		if err != nil {
 			return err
 		}
@@ -38,9 +40,9 @@ flowfabric keys list --json
 	return cmd
 }
 
-func (s *session) signingView() show.View[flowfabric.SigningKey] {
+func (s *session) signingView() show.View[api.SigningKey] {
 	p := s.printer
-	type x = flowfabric.SigningKey
+	type x = api.SigningKey
 	return show.View[x]{ID: func(k x) string { return k.Kid }, None: "no signing keys", Columns: []show.Column[x]{
 		{Name: "KID", Text: func(k x) string { return k.Kid }},
 		{Name: "STATE", Text: func(k x) string { return k.State }},
@@ -67,12 +69,12 @@ flowfabric keys seed main --reason 'the first one'
 			drawn := randomHex(32)
 			digits = &drawn
 		}
-		result, err := c.Admin().SigningKeys().Seed(ctx, args[0], *digits, flowfabric.AdminAction{Reason: reason})
+		result, err := c.Admin().SigningKeys().Seed(ctx, args[0], *digits, ops.AdminAction{Reason: reason})
 		if err != nil {
 			return err
 		}
-		return show.One(s.printer, keyOutcome(func(r flowfabric.SeedResult) (string, string) { return r.Kid, r.Outcome },
-			show.Column[flowfabric.SeedResult]{Name: "STATE", Text: func(r flowfabric.SeedResult) string { return r.State }}), result)
+		return show.One(s.printer, keyOutcome(func(r api.SeededKey) (string, string) { return r.Kid, r.Outcome },
+			show.Column[api.SeededKey]{Name: "STATE", Text: func(r api.SeededKey) string { return r.State }}), result)
 	})
 	cmd.Flags().StringVar(&secret, "secret-hex", "", secretUsage)
 	auditReason(cmd, &reason)
@@ -92,7 +94,7 @@ flowfabric keys rotate autumn --secret-hex @new.hex --reason 'twice a year'
 		if err != nil {
 			return err
 		}
-		how := flowfabric.RotateKeyOptions{AdminAction: flowfabric.AdminAction{Reason: reason}, SecretHex: digits, Grace: changed(cmd.Flags(), "grace", grace)}
+		how := ops.RotateKeyOptions{AdminAction: ops.AdminAction{Reason: reason}, SecretHex: digits, Grace: changed(cmd.Flags(), "grace", grace)}
 		kid := "key-" + randomHex(4)
 		if len(args) == 1 {
 			kid = args[0]
@@ -101,7 +103,7 @@ flowfabric keys rotate autumn --secret-hex @new.hex --reason 'twice a year'
 		if err != nil {
 			return err
 		}
-		type x = flowfabric.RotateResult
+		type x = api.RotatedKey
 		return show.One(s.printer, keyOutcome(func(r x) (string, string) { return cmp.Or(r.NewKid, r.Kid), r.Outcome },
 			show.Column[x]{Name: "BEFORE", Text: func(r x) string { return r.PreviousKid }},
 			show.Column[x]{Name: "PURGED", Text: func(r x) string { return strconv.Itoa(r.PurgedCount) }}), result)
@@ -119,12 +121,12 @@ flowfabric keys revoke spring
 flowfabric keys revoke spring --reason 'it was in a log'
 flowfabric keys revoke autumn --force
 `, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
-		how := flowfabric.RevokeKeyOptions{AdminAction: flowfabric.AdminAction{Reason: reason}, Force: force}
+		how := ops.RevokeKeyOptions{AdminAction: ops.AdminAction{Reason: reason}, Force: force}
 		result, err := c.Admin().SigningKeys().Revoke(ctx, args[0], how)
 		if err != nil {
 			return err
 		}
-		return show.One(s.printer, keyOutcome(func(r flowfabric.RevokeResult) (string, string) { return r.Kid, r.Outcome }), result)
+		return show.One(s.printer, keyOutcome(func(r api.RevokedKey) (string, string) { return r.Kid, r.Outcome }), result)
 	})
 	cmd.Flags().BoolVar(&force, "force", false, "even the active one: signing then fails until the next seed or rotation")
 	auditReason(cmd, &reason)
@@ -159,7 +161,7 @@ flowfabric keys rewrap --store sqlite:ff.db --new-master-key @new.key --timeout 
 		}
 		return s.during(cmd, func(ctx context.Context) error {
 			return s.withStore(ctx, values, api.MigrateCheck, func(c *flowfabric.Client) error {
-				n, err := c.Admin().SigningKeys().Rewrap(ctx, string(fresh), flowfabric.AdminAction{Reason: reason})
+				n, err := c.Admin().SigningKeys().Rewrap(ctx, string(fresh), ops.AdminAction{Reason: reason})
 				if err == nil {
 					s.printer.Note("secrets encrypted with the new master key: %d", n)
 				}

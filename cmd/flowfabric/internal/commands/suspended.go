@@ -3,6 +3,8 @@ package commands
 import (
 	"context"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -24,8 +26,8 @@ func (f *suspendedFlags) register(fs *pflag.FlagSet) {
 	fs.IntVar(&f.limit, "limit", 100, "maximum number; 0: all")
 }
 
-func (f *suspendedFlags) query() (q flowfabric.SuspendedQuery, err error) {
-	q = flowfabric.SuspendedQuery{Lane: f.lane, ReasonCode: f.reasonCode, FlowID: flowfabric.ID(f.flow), Approver: f.approver}
+func (f *suspendedFlags) query() (q ops.SuspendedQuery, err error) {
+	q = ops.SuspendedQuery{Lane: f.lane, ReasonCode: f.reasonCode, FlowID: flowfabric.ID(f.flow), Approver: f.approver}
 	q.Limit = min(f.limit, 1000)
 	q.Tags, err = pairs("--tag", f.tags)
 	return q, err

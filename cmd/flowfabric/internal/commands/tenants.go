@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -14,9 +16,9 @@ import (
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
-func (s *session) namespaceView() show.View[*flowfabric.Namespace] {
+func (s *session) namespaceView() show.View[*api.Namespace] {
 	p := s.printer
-	type x = *flowfabric.Namespace
+	type x = *api.Namespace
 	return show.View[x]{ID: func(n x) string { return n.Name }, None: "no namespaces", Columns: []show.Column[x]{
 		{Name: "NAMESPACE", Text: func(n x) string { return n.Name }},
 		{Name: "SUBMITS/S", Text: func(n x) string { return strconv.Itoa(n.MaxSubmitPerSecond) }},
@@ -49,7 +51,7 @@ flowfabric namespaces delete acme
 flowfabric namespaces delete acme --reason 'they moved out'
 flowfabric namespaces delete acme --timeout 5s
 `, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
-		if err := c.Admin().Namespaces().Delete(ctx, args[0], flowfabric.AdminAction{Reason: reason}); err != nil {
+		if err := c.Admin().Namespaces().Delete(ctx, args[0], ops.AdminAction{Reason: reason}); err != nil {
 			return err
 		}
 		s.printer.Note("deleted: %s", args[0])
@@ -59,7 +61,7 @@ flowfabric namespaces delete acme --timeout 5s
 	return group("namespaces", "Tenants of a store", list, get, s.namespaceSet(), remove)
 }
 
-func (s *session) printNamespace(n *flowfabric.Namespace, err error) error {
+func (s *session) printNamespace(n *api.Namespace, err error) error {
 	if err != nil {
 		return err
 	}
@@ -68,7 +70,7 @@ func (s *session) printNamespace(n *flowfabric.Namespace, err error) error {
 
 // namespaceSet changes only the given settings.
 func (s *session) namespaceSet() *cobra.Command {
-	var f flowfabric.NamespaceSettings
+	var f api.NamespaceSettings
 	var quotas []string
 	var fs *pflag.FlagSet
 	reason := ""
@@ -77,8 +79,8 @@ flowfabric namespaces set acme --max-submit-per-second 100
 flowfabric namespaces set acme --default-quota mail:acme
 flowfabric namespaces set acme --max-lanes 50 --max-ready 100000 --max-priority 100
 `, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
-		var settings flowfabric.NamespaceSettings
-		action := flowfabric.AdminAction{Reason: reason}
+		var settings api.NamespaceSettings
+		action := ops.AdminAction{Reason: reason}
 		now, err := c.Admin().Namespaces().Get(ctx, args[0])
 		switch {
 		case err == nil:
@@ -127,7 +129,7 @@ flowfabric namespaces set acme --max-lanes 50 --max-ready 100000 --max-priority 
 }
 
 func (s *session) audit() *cobra.Command {
-	var filter flowfabric.AuditFilter
+	var filter ops.AuditFilter
 	var since string
 	limit := 100
 	list := s.command("list", "Print the audit log, newest first", `
@@ -152,9 +154,9 @@ flowfabric audit list --entity api_key --json
 	return group("audit", "Log of administrative changes", list, s.auditVerify())
 }
 
-func (s *session) auditView() show.View[flowfabric.AuditRow] {
+func (s *session) auditView() show.View[api.AuditRow] {
 	p := s.printer
-	type x = flowfabric.AuditRow
+	type x = api.AuditRow
 	return show.View[x]{ID: func(r x) string { return r.ID }, None: "no rows", Columns: []show.Column[x]{
 		{Name: "AT", Text: func(r x) string { return p.Time(r.At) }},
 		{Name: "WHO", Text: func(r x) string { return r.Principal }},
@@ -195,8 +197,8 @@ func (s *session) auditVerify() *cobra.Command {
 	return cmd
 }
 
-func (s *session) printAuditCheck(check flowfabric.AuditCheck) error {
-	type x = flowfabric.AuditCheck
+func (s *session) printAuditCheck(check api.AuditCheck) error {
+	type x = api.AuditCheck
 	if err := show.One(s.printer, show.View[x]{
 		ID: func(c x) string { return c.Hash },
 		Columns: []show.Column[x]{

@@ -4,10 +4,13 @@ import (
 	"context"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
@@ -19,14 +22,14 @@ type verb struct {
 	flags                func(fs *pflag.FlagSet, f *verbFlags)
 	check                func(f *verbFlags) error // nil: nothing to check
 	act                  func(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error)
-	fill                 func(r *flowfabric.BulkRequest, f *verbFlags)                                         // nil: nothing to add
+	fill                 func(r *ops.BulkRequest, f *verbFlags)                                                // nil: nothing to add
 	complete             func(*session, *cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) // nil: completes all executions
 }
 
 // verbFlags are the flags of all verbs; each verb uses some.
 type verbFlags struct {
 	reason, where, until, deadline string
-	expect                         flowfabric.Expect
+	expect                         ops.Expect
 	all, dryRun, yes, noWait       bool
 	maxAffected, rate              int
 
@@ -43,14 +46,14 @@ type verbFlags struct {
 	changes             map[string]*string
 }
 
-func (f *verbFlags) action() flowfabric.Action {
-	return flowfabric.Action{Reason: f.reason, Expect: f.expect}
+func (f *verbFlags) action() ops.Action {
+	return ops.Action{Reason: f.reason, Expect: f.expect}
 }
 
 // verbTable lists the verbs.
 var verbTable = []verb{
 	{
-		name: "cancel", short: "Cancel executions", bulk: flowfabric.BulkCancel, destructive: true,
+		name: "cancel", short: "Cancel executions", bulk: api.BulkCancel, destructive: true,
 		example: "flowfabric cancel 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --reason 'wrong input'\n" +
 			"flowfabric cancel --where lane=mail,status=ready --dry-run\nflowfabric cancel --where lane=mail,status=ready --yes",
 		act: func(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {
@@ -58,7 +61,7 @@ var verbTable = []verb{
 		},
 	},
 	{
-		name: "replay", short: "Run finished executions again", bulk: flowfabric.BulkReplay,
+		name: "replay", short: "Run finished executions again", bulk: api.BulkReplay,
 		example: "flowfabric replay 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50\n" +
 			"flowfabric replay 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --keep-steps\nflowfabric replay --where status=failed,kind=mail --dry-run",
 		flags: func(fs *pflag.FlagSet, f *verbFlags) {
@@ -68,16 +71,16 @@ var verbTable = []verb{
 			fs.StringVar(&f.deadline, "deadline", "", "new deadline: a time, or a duration from now")
 		},
 		act: func(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {
-			return ended(c.Operate().Replay(ctx, id, flowfabric.ReplayOptions{
-				Action: f.action(), KeepSteps: f.keepSteps, Deadline: f.deadlineAt, Cascade: flowfabric.Cascade(f.cascade), IgnoreDependencies: f.ignoreDependencies,
+			return ended(c.Operate().Replay(ctx, id, ops.ReplayOptions{
+				Action: f.action(), KeepSteps: f.keepSteps, Deadline: f.deadlineAt, Cascade: ops.Cascade(f.cascade), IgnoreDependencies: f.ignoreDependencies,
 			}))
 		},
-		fill: func(r *flowfabric.BulkRequest, f *verbFlags) {
-			r.KeepSteps, r.Deadline, r.Cascade, r.IgnoreDependencies = f.keepSteps, f.deadlineAt, flowfabric.Cascade(f.cascade), f.ignoreDependencies
+		fill: func(r *ops.BulkRequest, f *verbFlags) {
+			r.KeepSteps, r.Deadline, r.Cascade, r.IgnoreDependencies = f.keepSteps, f.deadlineAt, ops.Cascade(f.cascade), f.ignoreDependencies
 		},
 	},
 	{
-		name: "hold", short: "Keep executions from starting", bulk: flowfabric.BulkHold,
+		name: "hold", short: "Keep executions from starting", bulk: api.BulkHold,
 		example: "flowfabric hold 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --reason 'database moves'\n" +
 			"flowfabric hold --where kind=mail --dry-run\nflowfabric hold --where kind=mail --yes",
 		act: func(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {
@@ -85,7 +88,7 @@ var verbTable = []verb{
 		},
 	},
 	{
-		name: "release-hold", short: "End holds", bulk: flowfabric.BulkReleaseHold,
+		name: "release-hold", short: "End holds", bulk: api.BulkReleaseHold,
 		example: "flowfabric release-hold 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50\n" +
 			"flowfabric release-hold --where kind=mail --dry-run\nflowfabric release-hold --where kind=mail --yes",
 		act: func(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {
@@ -93,7 +96,7 @@ var verbTable = []verb{
 		},
 	},
 	{
-		name: "priority", short: "Change the priority of executions", bulk: flowfabric.BulkPriority,
+		name: "priority", short: "Change the priority of executions", bulk: api.BulkPriority,
 		example: "flowfabric priority 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --to 100\n" +
 			"flowfabric priority --where tag.customer=acme --to 500 --dry-run\nflowfabric priority --where tag.customer=acme --to 500 --yes",
 		flags: func(fs *pflag.FlagSet, f *verbFlags) { fs.IntVar(&f.to, "to", 0, "new priority, 0 to 9000") },
@@ -106,7 +109,7 @@ var verbTable = []verb{
 		act: func(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {
 			return ended(c.Operate().SetPriority(ctx, id, f.to, f.action()))
 		},
-		fill: func(r *flowfabric.BulkRequest, f *verbFlags) { r.Priority = f.to },
+		fill: func(r *ops.BulkRequest, f *verbFlags) { r.Priority = f.to },
 	},
 	{
 		name: "revoke", short: "Revoke leases of workers", destructive: true,
@@ -130,7 +133,7 @@ var verbTable = []verb{
 			fs.BoolVar(&f.force, "force", false, "even if the lane is paused or disabled, or budgets and quotas have no capacity")
 		},
 		act: func(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {
-			task, err := c.Operate().Claim(ctx, id, flowfabric.OperatorClaim{
+			task, err := c.Operate().Claim(ctx, id, ops.OperatorClaim{
 				Action: f.action(), WorkerID: f.workerID, InstanceID: f.instanceID, LeaseTTL: f.leaseTTL, Force: f.force,
 			})
 			if err != nil {
@@ -140,7 +143,7 @@ var verbTable = []verb{
 		},
 	},
 	{
-		name: "tag", short: "Change the tags of executions", bulk: flowfabric.BulkTag,
+		name: "tag", short: "Change the tags of executions", bulk: api.BulkTag,
 		example: "flowfabric tag 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --set team=blue\n" +
 			"flowfabric tag 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --unset team\nflowfabric tag --where kind=mail --set team=blue --dry-run",
 		flags: func(fs *pflag.FlagSet, f *verbFlags) {
@@ -157,10 +160,10 @@ var verbTable = []verb{
 			tags, err := c.Executions().SetTags(ctx, id, f.changes, f.action())
 			return outcome{id, tagText(tags), map[string]any{"tags": tags}}, err
 		},
-		fill: func(r *flowfabric.BulkRequest, f *verbFlags) { r.Tags = f.changes },
+		fill: func(r *ops.BulkRequest, f *verbFlags) { r.Tags = f.changes },
 	},
 	{
-		name: "retain", short: "Exclude executions from retention and deletion", bulk: flowfabric.BulkRetain,
+		name: "retain", short: "Exclude executions from retention and deletion", bulk: api.BulkRetain,
 		example: "flowfabric retain 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --reason 'case 17'\n" +
 			"flowfabric retain 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --until 2030-01-01 --reason 'case 17'\nflowfabric retain 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --end",
 		flags: func(fs *pflag.FlagSet, f *verbFlags) {
@@ -175,14 +178,14 @@ var verbTable = []verb{
 		},
 		act: func(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {
 			if f.end {
-				return ended(c.Operate().EndRetain(ctx, id, f.action()))
+				return ended(c.Operate().Unretain(ctx, id, f.action()))
 			}
-			return ended(c.Operate().Retain(ctx, id, flowfabric.RetainOptions{Action: f.action(), Until: f.untilAt}))
+			return ended(c.Operate().Retain(ctx, id, ops.RetainOptions{Action: f.action(), Until: f.untilAt}))
 		},
-		fill: func(r *flowfabric.BulkRequest, f *verbFlags) { r.Until = f.untilAt },
+		fill: func(r *ops.BulkRequest, f *verbFlags) { r.Until = f.untilAt },
 	},
 	{
-		name: "delete", short: "Delete finished executions with all their data", bulk: flowfabric.BulkDelete, destructive: true,
+		name: "delete", short: "Delete finished executions with all their data", bulk: api.BulkDelete, destructive: true,
 		example: "flowfabric delete 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50\n" +
 			"flowfabric delete --where status=succeeded,completed_to=720h --dry-run\nflowfabric delete --where status=succeeded,completed_to=720h --yes",
 		act: func(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
@@ -124,9 +125,9 @@ func payloadText(p flowfabric.Payload, size int) string {
 	return string(p.Data)
 }
 
-func (s *session) attemptView() show.View[flowfabric.Attempt] {
+func (s *session) attemptView() show.View[api.Attempt] {
 	p := s.printer
-	type x = flowfabric.Attempt
+	type x = api.Attempt
 	return show.View[x]{ID: func(a x) string { return a.ID }, None: "no attempts", Columns: []show.Column[x]{
 		{Name: "INDEX", Text: func(a x) string { return strconv.Itoa(a.Index) }},
 		{Name: "TYPE", Text: func(a x) string { return a.Type }},
@@ -140,9 +141,9 @@ func (s *session) attemptView() show.View[flowfabric.Attempt] {
 	}}
 }
 
-func (s *session) leaseView() show.View[flowfabric.LeaseRecord] {
+func (s *session) leaseView() show.View[api.LeaseRecord] {
 	p := s.printer
-	type x = flowfabric.LeaseRecord
+	type x = api.LeaseRecord
 	return show.View[x]{ID: func(l x) string { return l.LeaseID }, None: "no leases", Columns: []show.Column[x]{
 		{Name: "EPOCH", Text: func(l x) string { return strconv.FormatInt(l.Epoch, 10) }},
 		{Name: "ATTEMPT", Text: func(l x) string { return strconv.Itoa(l.AttemptIndex) }},
@@ -154,9 +155,9 @@ func (s *session) leaseView() show.View[flowfabric.LeaseRecord] {
 	}}
 }
 
-func (s *session) stepView() show.View[flowfabric.StepRecord] {
+func (s *session) stepView() show.View[api.StepRecord] {
 	p := s.printer
-	type x = flowfabric.StepRecord
+	type x = api.StepRecord
 	return show.View[x]{ID: func(r x) string { return r.Name }, None: "no steps", Columns: []show.Column[x]{
 		{Name: "NAME", Text: func(r x) string { return r.Name }},
 		{Name: "RUN", Text: func(r x) string { return strconv.Itoa(r.RunIndex) }},
@@ -181,9 +182,9 @@ func (s *session) eventView() show.View[flowfabric.Event] {
 	}}
 }
 
-func (s *session) laneView() show.View[*flowfabric.Lane] {
+func (s *session) laneView() show.View[*api.Lane] {
 	p := s.printer
-	type x = *flowfabric.Lane
+	type x = *api.Lane
 	of := func(status flowfabric.Status) func(x) string {
 		return func(l x) string { return strconv.Itoa(l.Counts[status]) }
 	}
@@ -203,9 +204,9 @@ func (s *session) laneView() show.View[*flowfabric.Lane] {
 	}}
 }
 
-func (s *session) workerView() show.View[*flowfabric.WorkerInfo] {
+func (s *session) workerView() show.View[*api.Worker] {
 	p := s.printer
-	type x = *flowfabric.WorkerInfo
+	type x = *api.Worker
 	return show.View[x]{ID: func(w x) string { return w.InstanceID }, None: "no workers", Columns: []show.Column[x]{
 		{Name: "INSTANCE", Text: func(w x) string { return w.InstanceID }},
 		{Name: "WORKER", Text: func(w x) string { return w.WorkerID }},
@@ -219,9 +220,9 @@ func (s *session) workerView() show.View[*flowfabric.WorkerInfo] {
 	}}
 }
 
-func (s *session) jobView() show.View[*flowfabric.BulkJob] {
+func (s *session) jobView() show.View[*api.BulkJob] {
 	p := s.printer
-	type x = *flowfabric.BulkJob
+	type x = *api.BulkJob
 	return show.View[x]{ID: func(j x) string { return j.ID }, None: "no bulk jobs", Columns: []show.Column[x]{
 		{Name: "JOB", Text: func(j x) string { return j.ID }},
 		{Name: "ACTION", Text: func(j x) string { return j.Action }},

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
@@ -34,7 +35,7 @@ func TestU173_what_work_waits_for_is_said_in_words(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	record := flowfabric.SuspensionRecord{Until: c{Type: "operator_only"}, TimeoutAt: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC), OnTimeout: flowfabric.FailOnTimeout}
+	record := api.SuspensionRecord{Until: c{Type: "operator_only"}, TimeoutAt: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC), OnTimeout: flowfabric.FailOnTimeout}
 	if got := waitText(&show.Printer{}, record); got != "an operator; times out 2026-05-01T12:00:00.000Z: fail" {
 		t.Error(got)
 	}

@@ -5,11 +5,12 @@ import (
 	"strings"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
 // waitText summarises a suspension in one line.
-func waitText(p *show.Printer, wait flowfabric.SuspensionRecord) string {
+func waitText(p *show.Printer, wait api.SuspensionRecord) string {
 	text := conditionText(wait.Until)
 	if !wait.TimeoutAt.IsZero() {
 		text += fmt.Sprintf("; times out %s: %s", p.Time(wait.TimeoutAt), wait.OnTimeout)
@@ -71,7 +72,7 @@ func countText(c flowfabric.Condition) string {
 }
 
 // progressOf shows the progress of each part of a condition.
-func progressOf(nodes []flowfabric.NodeProgress) string {
+func progressOf(nodes []api.NodeProgress) string {
 	texts := make([]string, len(nodes))
 	for i, node := range nodes {
 		texts[i] = conditionText(node.Node)
@@ -83,7 +84,7 @@ func progressOf(nodes []flowfabric.NodeProgress) string {
 }
 
 // approvedText is how many of the required people have approved.
-func approvedText(w flowfabric.Suspended) string {
+func approvedText(w api.Suspended) string {
 	for _, node := range w.Progress {
 		if node.Node.Type == "count" {
 			return fmt.Sprintf("%d of %d", node.Progress, node.Needed)
@@ -92,7 +93,7 @@ func approvedText(w flowfabric.Suspended) string {
 	return ""
 }
 
-func askedText(w flowfabric.Suspended) string {
+func askedText(w api.Suspended) string {
 	var names []string
 	for _, link := range w.Links {
 		names = append(names, link.Approver+" ("+link.State+")")
@@ -100,7 +101,7 @@ func askedText(w flowfabric.Suspended) string {
 	return strings.Join(names, ", ")
 }
 
-func saidText(w flowfabric.Suspended) string {
+func saidText(w api.Suspended) string {
 	var said []string
 	for _, d := range w.Decisions {
 		text := d.By + " " + d.Decision

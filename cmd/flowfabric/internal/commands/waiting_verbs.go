@@ -6,9 +6,12 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/spf13/pflag"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
@@ -27,9 +30,9 @@ func (s *session) waitingVerbs() []verb {
 
 // resumeVerb ends suspensions by an operator's decision.
 func resumeVerb() verb {
-	var options flowfabric.ResumeOptions
+	var options ops.ResumeOptions
 	return verb{
-		name: "resume", short: "Resume suspended executions, whatever they wait for", bulk: flowfabric.BulkResume,
+		name: "resume", short: "Resume suspended executions, whatever they wait for", bulk: api.BulkResume,
 		example: "flowfabric resume 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --reason 'they called'\n" +
 			"flowfabric resume 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --delay 10m\nflowfabric resume --where kind=deploy --dry-run",
 		flags: func(fs *pflag.FlagSet, _ *verbFlags) {
@@ -47,14 +50,14 @@ func resumeVerb() verb {
 			how.Action = f.action()
 			return ended(c.Operate().Resume(ctx, id, how))
 		},
-		fill:     func(r *flowfabric.BulkRequest, _ *verbFlags) { r.Delay = options.Delay },
+		fill:     func(r *ops.BulkRequest, _ *verbFlags) { r.Delay = options.Delay },
 		complete: (*session).completeSuspended,
 	}
 }
 
 // decisionVerb sends an operator's signal to suspended executions (U173).
 func (s *session) decisionVerb(verbName, short, signal, example string) verb {
-	var say flowfabric.Approve
+	var say ops.Approve
 	payload := ""
 	var raise []string
 	return verb{
@@ -110,7 +113,7 @@ func raisePayload(raise []string, payload string) (flowfabric.Payload, error) {
 }
 
 // forBudget uses the signal that a budget's request expects, unless another one is given.
-func forBudget(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, signal string, say *flowfabric.Approve) error {
+func forBudget(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, signal string, say *ops.Approve) error {
 	if say.Name != signal {
 		return nil
 	}

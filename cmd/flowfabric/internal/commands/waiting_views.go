@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
@@ -70,9 +71,9 @@ func sourceText(r flowfabric.SignalRecord) string {
 	return text
 }
 
-func (s *session) suspensionView() show.View[flowfabric.SuspensionRecord] {
+func (s *session) suspensionView() show.View[api.SuspensionRecord] {
 	p := s.printer
-	type x = flowfabric.SuspensionRecord
+	type x = api.SuspensionRecord
 	return show.View[x]{ID: func(r x) string { return r.ID }, None: "no suspensions", Columns: []show.Column[x]{
 		{Name: "SUSPENSION", Text: func(r x) string { return r.ID }},
 		{Name: "REASON", Text: func(r x) string { return r.ReasonCode }},
@@ -89,7 +90,7 @@ func (s *session) suspensionView() show.View[flowfabric.SuspensionRecord] {
 	}}
 }
 
-func bindingsText(bindings []flowfabric.BoundWaitpoint) string {
+func bindingsText(bindings []api.BoundWaitpoint) string {
 	var all []string
 	for _, b := range bindings {
 		all = append(all, b.Key+"="+b.WaitpointID)
@@ -105,9 +106,9 @@ func signalsText(signals []flowfabric.SignalRecord) string {
 	return strings.Join(all, "; ")
 }
 
-func (s *session) suspendedView() show.View[flowfabric.Suspended] {
+func (s *session) suspendedView() show.View[api.Suspended] {
 	p := s.printer
-	type x = flowfabric.Suspended
+	type x = api.Suspended
 	return show.View[x]{ID: func(w x) string { return bareID(w.Execution.ID) }, None: "no suspended executions", Columns: []show.Column[x]{
 		{Name: "ID", Text: func(w x) string { return bareID(w.Execution.ID) }},
 		{Name: "KIND", Text: func(w x) string { return w.Execution.Kind }},
@@ -121,9 +122,9 @@ func (s *session) suspendedView() show.View[flowfabric.Suspended] {
 	}}
 }
 
-func (s *session) approvalView() show.View[flowfabric.Suspended] {
+func (s *session) approvalView() show.View[api.Suspended] {
 	p := s.printer
-	type x = flowfabric.Suspended
+	type x = api.Suspended
 	return show.View[x]{ID: func(w x) string { return bareID(w.Execution.ID) }, None: "no open approvals", Columns: []show.Column[x]{
 		{Name: "ID", Text: func(w x) string { return bareID(w.Execution.ID) }},
 		{Name: "KIND", Text: func(w x) string { return w.Execution.Kind }},
@@ -139,7 +140,7 @@ func (s *session) approvalView() show.View[flowfabric.Suspended] {
 	}}
 }
 
-func openWaitpoints(w flowfabric.Suspended) string {
+func openWaitpoints(w api.Suspended) string {
 	var all []string
 	for _, waitpoint := range w.Waitpoints {
 		all = append(all, waitpoint.Key+"="+waitpoint.ID)

@@ -3,16 +3,19 @@ package commands
 import (
 	"context"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/spf13/cobra"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
 // waitpoints lists waitpoints of one execution or of all (U173).
 func (s *session) waitpoints() *cobra.Command {
 	all, limit := false, 100
-	var query flowfabric.WaitpointQuery
+	var query ops.WaitpointQuery
 	cmd := s.command("waitpoints [ID]", "List the waitpoints of an execution, or all", `
 flowfabric waitpoints
 flowfabric waitpoints 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --all
@@ -69,11 +72,11 @@ flowfabric waitpoints close 0190b5a2-8d10-7c55-8f31-2b7e9d604c11
 flowfabric waitpoints close 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --reason 'no answer expected'
 flowfabric waitpoints close 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --json
 `, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
-		closed, err := c.Waitpoints().Close(ctx, args[0], flowfabric.CloseOptions{Reason: reason})
+		closed, err := c.Waitpoints().Close(ctx, args[0], ops.CloseOptions{Reason: reason})
 		if err != nil {
 			return err
 		}
-		type x = flowfabric.CloseResult
+		type x = api.CloseResult
 		id := func(x) string { return args[0] }
 		return show.One(s.printer, show.View[x]{ID: id, Columns: []show.Column[x]{
 			{Name: "WAITPOINT", Text: id},
@@ -97,7 +100,7 @@ flowfabric token 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --reissue --reason 'it was
 		if err != nil {
 			return err
 		}
-		err = show.One(s.bare(), show.View[flowfabric.IssuedWaitpoint]{ID: func(w flowfabric.IssuedWaitpoint) string {
+		err = show.One(s.bare(), show.View[api.IssuedWaitpoint]{ID: func(w api.IssuedWaitpoint) string {
 			if url {
 				return w.CallbackURL
 			}
@@ -118,7 +121,7 @@ flowfabric token 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --reissue --reason 'it was
 // readToken reads the token, which the API serves below the execution, or issues a new one.
 func readToken(ctx context.Context, c *flowfabric.Client, id string, reissue bool, reason string) (*flowfabric.Waitpoint, error) {
 	if reissue {
-		return c.Waitpoints().Reissue(ctx, id, flowfabric.Action{Reason: reason})
+		return c.Waitpoints().Reissue(ctx, id, ops.Action{Reason: reason})
 	}
 	waitpoint, err := c.Waitpoints().Get(ctx, id)
 	if err != nil {

@@ -3,6 +3,8 @@ package commands
 import (
 	"context"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/spf13/cobra"
 
 	"github.com/flowfabric/flowfabric"
@@ -22,7 +24,7 @@ func (s *session) waitCommands() []*cobra.Command {
 }
 
 func (s *session) signals() *cobra.Command {
-	var query flowfabric.SignalQuery
+	var query ops.SignalQuery
 	cmd := s.command("signals ID", "List the signals that were sent to an execution, in order", `
 flowfabric signals 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50
 flowfabric signals 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --wide

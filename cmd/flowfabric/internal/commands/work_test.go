@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/settings"
 	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/flowfabrichttp"
@@ -40,7 +41,7 @@ func secured(t *testing.T) (client *flowfabric.Client, address, key string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, err := client.Admin().APIKeys().Create(t.Context(), flowfabric.APIKeySettings{Name: "all", Roles: []string{"admin"}, Namespaces: []string{"*"}})
+	made, err := client.Admin().APIKeys().Create(t.Context(), api.APIKeySettings{Name: "all", Roles: []string{"admin"}, Namespaces: []string{"*"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,8 @@ package commands
 import (
 	"context"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/spf13/cobra"
 
 	"github.com/flowfabric/flowfabric"
@@ -34,12 +36,12 @@ flowfabric workers leases host-17-a1b2 --json
 	})
 	get.ValidArgsFunction, leases.ValidArgsFunction = s.completeInstances, s.completeInstances
 	return group("workers", "The fleet", s.workerList(), get, leases,
-		s.workerDrain("drain", "Stop workers from claiming new work", flowfabric.Workers.Drain),
-		s.workerDrain("undrain", "End a drain", flowfabric.Workers.Undrain), s.workerDead())
+		s.workerDrain("drain", "Stop workers from claiming new work", ops.Workers.Drain),
+		s.workerDrain("undrain", "End a drain", ops.Workers.Undrain), s.workerDead())
 }
 
 func (s *session) workerList() *cobra.Command {
-	var filter flowfabric.WorkerFilter
+	var filter ops.WorkerFilter
 	cmd := s.command("list", "List worker instances", `
 flowfabric workers list
 flowfabric workers list --state all
@@ -53,14 +55,14 @@ flowfabric workers list --lane mail --json
 	return cmd
 }
 
-func (s *session) workerDrain(name, short string, act func(flowfabric.Workers, context.Context, flowfabric.WorkerTarget) error) *cobra.Command {
+func (s *session) workerDrain(name, short string, act func(ops.Workers, context.Context, ops.WorkerTarget) error) *cobra.Command {
 	worker := ""
 	cmd := s.command(name+" [INSTANCE]", short, `
 flowfabric workers `+name+` host-17-a1b2
 flowfabric workers `+name+` --worker mailer
 flowfabric workers `+name+` --worker mailer --quiet
 `, cobra.MaximumNArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
-		target := flowfabric.WorkerTarget{WorkerID: worker}
+		target := ops.WorkerTarget{WorkerID: worker}
 		if len(args) == 1 {
 			target.InstanceID = args[0]
 		}
@@ -79,7 +81,7 @@ flowfabric workers `+name+` --worker mailer --quiet
 }
 
 func (s *session) workerDead() *cobra.Command {
-	var options flowfabric.DeadOptions
+	var options ops.DeadOptions
 	cmd := s.command("dead INSTANCE", "Declare an instance dead; its leases lapse at once", `
 flowfabric workers dead host-17-a1b2 --reason 'host burned'
 flowfabric workers dead host-17-a1b2 --reason 'host burned' --keep-leases

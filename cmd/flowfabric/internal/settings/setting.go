@@ -75,7 +75,7 @@ var serverTable = []Setting{
 	{Name: "max-readers", Rule: "U189", Default: "4096", Meaning: "maximum waiting readers per process", parse: count(1, 1_000_000)},
 	{Name: "max-readers-per-key", Rule: "U189", Shown: "a quarter of max-readers", Meaning: "maximum waiting readers of one key per process", parse: count(1, 1_000_000)},
 	{Name: "max-claims", Rule: "U189", Default: "10000", Meaning: "maximum waiting claims per process", parse: count(1, 1_000_000)},
-	{Name: "max-connections-per-address", Rule: "U186", Shown: "4096, or half of the files that the process may open", Meaning: "maximum open connections of one address per process; networks of `trusted-proxies` are exempt", parse: count(1, 1_000_000)},
+	{Name: "max-connections-per-address", Rule: "U186", Shown: "4096, or less with few files or little memory", Meaning: "maximum open connections of one address per process, by default at most half of the files that it may open and what a quarter of its memory limit holds, at 160 KiB each with TLS and 32 KiB without; networks of `trusted-proxies` are exempt", parse: count(1, 1_000_000)},
 	{Name: "queue-limit", Rule: "U190", Default: "8192", Meaning: "maximum commands that wait for a commit", parse: count(1, 1_000_000)},
 	{Name: "batch-limit", Rule: "U190", Default: "1000", Meaning: "maximum commands per commit", parse: count(1, 10_000)},
 	{Name: "poll-interval", Rule: "U191", Default: "1s", Meaning: "fallback polling interval for the store and timers; 100ms to 10s", parse: span("100ms", "10s")},

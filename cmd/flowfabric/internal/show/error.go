@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 // Exit codes (U158).
@@ -115,8 +116,8 @@ func hintFor(refusal *flowfabric.Error) string {
 	if refusal.Hint != "" || refusal.Class == "invalid" {
 		return refusal.Hint
 	}
-	all := flowfabric.Codes()
-	i := slices.IndexFunc(all, func(c flowfabric.CodeInfo) bool { return c.Code == refusal.Code })
+	all := api.Codes()
+	i := slices.IndexFunc(all, func(c api.CodeInfo) bool { return c.Code == refusal.Code })
 	if i < 0 || all[i].Advice == "" {
 		return ""
 	}

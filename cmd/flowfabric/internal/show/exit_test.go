@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 // exits are the exit codes of the classes, in numbers as the specification states them (U25, U158).
@@ -15,7 +16,7 @@ var exits = map[string]int{
 func TestU158_every_code_of_the_table_ends_the_program_as_its_class_says(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
-	for _, code := range flowfabric.Codes() {
+	for _, code := range api.Codes() {
 		want, known := exits[code.Class]
 		if got := ExitCode(&flowfabric.Error{Code: code.Code, Class: code.Class}); !known || got != want {
 			t.Errorf("%s of class %s: exit %d, want %d", code.Code, code.Class, got, want)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/pagetest"
 )
 
@@ -46,7 +47,7 @@ These names are set aside. Nothing answers them yet.
 func errorsPage() string {
 	var page, reserved strings.Builder
 	page.WriteString(errorsHead)
-	for _, info := range flowfabric.Codes() {
+	for _, info := range api.Codes() {
 		if info.Meaning == "" {
 			fmt.Fprintf(&reserved, "`%s`\n", info.Code)
 			continue

@@ -9,6 +9,7 @@ import (
 	"charm.land/lipgloss/v2"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
@@ -160,9 +161,9 @@ func (m Model) tables() [panes]table {
 	return all
 }
 
-func laneRow(now time.Time, l *flowfabric.Lane) []string {
+func laneRow(now time.Time, l *api.Lane) []string {
 	of := func(status flowfabric.Status) string { return strconv.Itoa(l.Counts[status]) }
-	rate := func(r flowfabric.Rate) string { return strconv.FormatFloat(r.OneMinute, 'f', 1, 64) }
+	rate := func(r api.Rate) string { return strconv.FormatFloat(r.OneMinute, 'f', 1, 64) }
 	return []string{
 		l.Name, string(l.State), of(flowfabric.StatusReady), of(flowfabric.StatusRunning), of(flowfabric.StatusFailed),
 		since(now, l.OldestReadyAt), strconv.Itoa(l.Workers), rate(l.Rates.Submitted), rate(l.Rates.Completed),

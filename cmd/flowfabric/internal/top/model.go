@@ -6,9 +6,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 // Config configures the view.
@@ -188,7 +191,7 @@ func readDetail(ctx context.Context, c *flowfabric.Client, id flowfabric.ID) (*d
 
 // lastEvents reads the events of an execution and keeps the last ones.
 func lastEvents(ctx context.Context, c *flowfabric.Client, x *flowfabric.Execution) ([]flowfabric.Event, error) {
-	options := flowfabric.ReadOptions{After: flowfabric.FromStart, Limit: 1000, EventFilter: flowfabric.EventFilter{ExecutionID: x.ID, Since: x.CreatedAt}}
+	options := ops.ReadOptions{After: api.FromStart, Limit: 1000, EventFilter: ops.EventFilter{ExecutionID: x.ID, Since: x.CreatedAt}}
 	var last []flowfabric.Event
 	for {
 		page, err := c.Events().Read(ctx, options)

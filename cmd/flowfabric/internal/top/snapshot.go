@@ -8,7 +8,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
@@ -20,13 +23,13 @@ type Options struct {
 
 // Snapshot is the result of one refresh.
 type Snapshot struct {
-	AsOf    time.Time                `json:"as_of"`
-	Lanes   []*flowfabric.Lane       `json:"lanes"`
-	Workers []*flowfabric.WorkerInfo `json:"workers"`
-	Running []*flowfabric.Execution  `json:"running"` // longest first
-	Stuck   []Stuck                  `json:"stuck"`
-	Failed  []*flowfabric.Execution  `json:"failed"` // newest first
-	More    bool                     `json:"more"`   // some list was truncated
+	AsOf    time.Time               `json:"as_of"`
+	Lanes   []*api.Lane             `json:"lanes"`
+	Workers []*api.Worker           `json:"workers"`
+	Running []*flowfabric.Execution `json:"running"` // longest first
+	Stuck   []Stuck                 `json:"stuck"`
+	Failed  []*flowfabric.Execution `json:"failed"` // newest first
+	More    bool                    `json:"more"`   // some list was truncated
 }
 
 // Stuck is an execution that makes no progress, with the likely cause.
@@ -47,32 +50,32 @@ func Look(ctx context.Context, c *flowfabric.Client, o Options) (*Snapshot, erro
 	if err != nil {
 		return nil, err
 	}
-	workers, err := c.Workers().Page(ctx, flowfabric.WorkerFilter{Lane: o.Lane, Limit: pageSize})
+	workers, err := c.Workers().Page(ctx, ops.WorkerFilter{Lane: o.Lane, Limit: pageSize})
 	if err != nil {
 		return nil, err
 	}
 	snap.More = lanes.NextCursor != "" || workers.NextCursor != ""
 	snap.Lanes, snap.Workers = orEmpty(lanes.Items), orEmpty(workers.Items)
 	if o.Lane != "" {
-		snap.Lanes = slices.DeleteFunc(snap.Lanes, func(l *flowfabric.Lane) bool { return l.Name != o.Lane })
+		snap.Lanes = slices.DeleteFunc(snap.Lanes, func(l *api.Lane) bool { return l.Name != o.Lane })
 	}
-	page := func(order flowfabric.Order, f flowfabric.Filter) []*flowfabric.Execution {
+	page := func(order ops.Order, f ops.Filter) []*flowfabric.Execution {
 		if err != nil {
 			return nil
 		}
 		f.Lane, f.Kind = only(o.Lane), only(o.Kind)
 		var found flowfabric.Page[*flowfabric.Execution]
-		found, err = c.Executions().Page(ctx, flowfabric.ListOptions{Filter: f, Order: order, Limit: pageSize})
+		found, err = c.Executions().Page(ctx, ops.ListOptions{Filter: f, Order: order, Limit: pageSize})
 		snap.More = snap.More || found.NextCursor != ""
 		if !found.AsOf.IsZero() {
 			snap.AsOf = found.AsOf
 		}
 		return orEmpty(found.Items)
 	}
-	waiting := page(flowfabric.CreatedAsc, flowfabric.Filter{Status: []flowfabric.Status{flowfabric.StatusReady}})
-	again := page(flowfabric.CreatedAsc, flowfabric.Filter{Status: []flowfabric.Status{flowfabric.StatusDelayed}, Next: []string{"retry"}})
-	snap.Failed = page(flowfabric.CompletedDesc, flowfabric.Filter{Status: []flowfabric.Status{flowfabric.StatusFailed}})
-	snap.Running = page(flowfabric.CreatedAsc, flowfabric.Filter{Status: []flowfabric.Status{flowfabric.StatusRunning}})
+	waiting := page(ops.CreatedAsc, ops.Filter{Status: []flowfabric.Status{flowfabric.StatusReady}})
+	again := page(ops.CreatedAsc, ops.Filter{Status: []flowfabric.Status{flowfabric.StatusDelayed}, Next: []string{"retry"}})
+	snap.Failed = page(ops.CompletedDesc, ops.Filter{Status: []flowfabric.Status{flowfabric.StatusFailed}})
+	snap.Running = page(ops.CreatedAsc, ops.Filter{Status: []flowfabric.Status{flowfabric.StatusRunning}})
 	if err != nil {
 		return nil, err
 	}
@@ -132,9 +135,9 @@ func again(x *flowfabric.Execution) string {
 
 // whyWaiting returns why ready work is not claimed. Lists do not contain required capabilities, so the last cause is inferred.
 func (s *Snapshot) whyWaiting(x *flowfabric.Execution) string {
-	if i := slices.IndexFunc(s.Lanes, func(l *flowfabric.Lane) bool { return l.Name == x.Lane }); i >= 0 {
+	if i := slices.IndexFunc(s.Lanes, func(l *api.Lane) bool { return l.Name == x.Lane }); i >= 0 {
 		lane := s.Lanes[i]
-		if state := lane.State; state == flowfabric.LanePaused || state == flowfabric.LaneDisabled {
+		if state := lane.State; state == api.LanePaused || state == api.LaneDisabled {
 			return "the lane is " + string(state)
 		}
 		if most := lane.MaxConcurrent; most > 0 && lane.Counts[flowfabric.StatusRunning] >= most {
@@ -162,7 +165,7 @@ func (s *Snapshot) whyWaiting(x *flowfabric.Execution) string {
 }
 
 // takes reports whether a worker claims such work.
-func takes(w *flowfabric.WorkerInfo, x *flowfabric.Execution) bool {
+func takes(w *api.Worker, x *flowfabric.Execution) bool {
 	return w.State == "live" && slices.Contains(w.Lanes, x.Lane) &&
 		(len(w.Kinds) == 0 || slices.Contains(w.Kinds, x.Kind)) && (len(w.Namespaces) == 0 || slices.Contains(w.Namespaces, x.Namespace))
 }
@@ -177,8 +180,8 @@ func (s *Snapshot) Narrow(text string) *Snapshot {
 	}
 	of := func(x *flowfabric.Execution) bool { return has(x.Lane, x.Kind) }
 	kept := *s
-	kept.Lanes = filtered(s.Lanes, func(l *flowfabric.Lane) bool { return has(l.Name) })
-	kept.Workers = filtered(s.Workers, func(w *flowfabric.WorkerInfo) bool { return has(w.Lanes...) || has(w.Kinds...) })
+	kept.Lanes = filtered(s.Lanes, func(l *api.Lane) bool { return has(l.Name) })
+	kept.Workers = filtered(s.Workers, func(w *api.Worker) bool { return has(w.Lanes...) || has(w.Kinds...) })
 	kept.Running, kept.Failed = filtered(s.Running, of), filtered(s.Failed, of)
 	kept.Stuck = filtered(s.Stuck, func(x Stuck) bool { return of(x.Execution) })
 	return &kept

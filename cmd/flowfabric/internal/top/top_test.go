@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/embedded"
 )
 
@@ -35,21 +36,21 @@ func execution(n string, status flowfabric.Status, kind, lane string, ago time.D
 // scene is a snapshot with one of everything.
 func scene() *Snapshot {
 	running := execution("1", flowfabric.StatusRunning, "mail.send", "mail", 12*time.Second)
-	running.Lease = &flowfabric.Lease{InstanceID: "host-17-a1b2", Epoch: 1, ExpiresAt: noon.Add(21 * time.Second)}
+	running.Lease = &api.Lease{InstanceID: "host-17-a1b2", Epoch: 1, ExpiresAt: noon.Add(21 * time.Second)}
 	lapsed := execution("2", flowfabric.StatusRunning, "page.render", "default", 3*time.Minute)
-	lapsed.Lease = &flowfabric.Lease{InstanceID: "host-18-c3d4", Epoch: 2, ExpiresAt: noon.Add(-9 * time.Second)}
+	lapsed.Lease = &api.Lease{InstanceID: "host-18-c3d4", Epoch: 2, ExpiresAt: noon.Add(-9 * time.Second)}
 	failed := execution("5", flowfabric.StatusFailed, "mail.send", "mail", time.Hour)
 	failed.Failure = &flowfabric.Failure{Message: "mailbox\nunknown \x1b[2J", Class: "permanent", Category: "smtp"}
 	s := &Snapshot{
 		AsOf: noon,
-		Lanes: []*flowfabric.Lane{
-			{Name: "default", LaneSettings: flowfabric.LaneSettings{State: flowfabric.LaneActive}, Counts: map[flowfabric.Status]int{flowfabric.StatusReady: 1, flowfabric.StatusRunning: 1}, OldestReadyAt: noon.Add(-5 * time.Minute), Workers: 1},
+		Lanes: []*api.Lane{
+			{Name: "default", LaneSettings: api.LaneSettings{State: api.LaneActive}, Counts: map[flowfabric.Status]int{flowfabric.StatusReady: 1, flowfabric.StatusRunning: 1}, OldestReadyAt: noon.Add(-5 * time.Minute), Workers: 1},
 			{
-				Name: "mail", LaneSettings: flowfabric.LaneSettings{State: flowfabric.LanePaused}, Counts: map[flowfabric.Status]int{flowfabric.StatusReady: 8412, flowfabric.StatusRunning: 1, flowfabric.StatusFailed: 1},
-				OldestReadyAt: noon.Add(-2 * time.Minute), Workers: 1, Rates: flowfabric.LaneRates{Submitted: flowfabric.Rate{OneMinute: 12.34}, Completed: flowfabric.Rate{OneMinute: 3}},
+				Name: "mail", LaneSettings: api.LaneSettings{State: api.LanePaused}, Counts: map[flowfabric.Status]int{flowfabric.StatusReady: 8412, flowfabric.StatusRunning: 1, flowfabric.StatusFailed: 1},
+				OldestReadyAt: noon.Add(-2 * time.Minute), Workers: 1, Rates: api.LaneRates{Submitted: api.Rate{OneMinute: 12.34}, Completed: api.Rate{OneMinute: 3}},
 			},
 		},
-		Workers: []*flowfabric.WorkerInfo{
+		Workers: []*api.Worker{
 			{InstanceID: "host-17-a1b2", WorkerID: "mailer", State: "live", Lanes: []string{"mail"}, Kinds: []string{"mail.send"}, MaxConcurrent: 8, Leases: 1, LastSeen: noon.Add(-2 * time.Second)},
 			{InstanceID: "host-18-c3d4", WorkerID: "pages", State: "draining", Lanes: []string{"default"}, MaxConcurrent: 1, Leases: 1, LastSeen: noon.Add(-40 * time.Second)},
 		},
@@ -94,7 +95,7 @@ func keys(names ...string) []tea.Msg {
 func TestU177_frames(t *testing.T) {
 	t.Parallel()
 	opened := detailMsg{detail: &detail{scene().Failed[0], []flowfabric.Event{
-		{Kind: "execution.submitted", At: noon.Add(-2 * time.Hour), Actor: flowfabric.Actor{Type: "client", ID: "ana"}}, {Kind: "execution.completed", At: noon.Add(-time.Hour), Actor: flowfabric.Actor{Type: "worker"}},
+		{Kind: "execution.submitted", At: noon.Add(-2 * time.Hour), Actor: api.Actor{Type: "client", ID: "ana"}}, {Kind: "execution.completed", At: noon.Add(-time.Hour), Actor: api.Actor{Type: "worker"}},
 	}}}
 	for name, m := range map[string]Model{
 		"80x24":           shown(80, 24),
@@ -168,10 +169,10 @@ func TestU177_U156_texts_of_others_steer_nothing(t *testing.T) {
 		for _, x := range list {
 			x.Kind, x.Lane, x.Reason = evil, evil, evil
 			x.Failure = &flowfabric.Failure{Message: evil, Class: evil, Category: evil}
-			x.Held, x.Cancellation = &flowfabric.Hold{By: evil, Reason: evil}, &flowfabric.Cancellation{By: evil, Reason: evil}
+			x.Held, x.Cancellation = &api.Hold{By: evil, Reason: evil}, &api.Cancellation{By: evil, Reason: evil}
 		}
 	}
-	opened := detailMsg{detail: &detail{look.Failed[0], []flowfabric.Event{{Kind: evil, At: noon, Actor: flowfabric.Actor{Type: evil, ID: evil}}}}}
+	opened := detailMsg{detail: &detail{look.Failed[0], []flowfabric.Event{{Kind: evil, At: noon, Actor: api.Actor{Type: evil, ID: evil}}}}}
 	for name, m := range map[string]Model{
 		"panes": after(shown(120, 40), lookedMsg{snap: look}), "detail": after(shown(120, 40), opened),
 		"note": after(shown(120, 40), doneMsg{text: evil}), "away": after(shown(120, 40), lookedMsg{err: errors.New(evil)}),
@@ -252,33 +253,33 @@ func TestU177_keys_move_and_stay_within_what_is_there(t *testing.T) {
 
 func TestU177_why_work_is_stuck(t *testing.T) {
 	t.Parallel()
-	busy := &flowfabric.WorkerInfo{State: "live", Lanes: []string{"a"}, MaxConcurrent: 1, Leases: 1}
-	free := &flowfabric.WorkerInfo{State: "live", Lanes: []string{"a"}, Kinds: []string{"mail"}, MaxConcurrent: 1}
-	leaving := &flowfabric.WorkerInfo{State: "draining", Lanes: []string{"a"}, MaxConcurrent: 1}
+	busy := &api.Worker{State: "live", Lanes: []string{"a"}, MaxConcurrent: 1, Leases: 1}
+	free := &api.Worker{State: "live", Lanes: []string{"a"}, Kinds: []string{"mail"}, MaxConcurrent: 1}
+	leaving := &api.Worker{State: "draining", Lanes: []string{"a"}, MaxConcurrent: 1}
 	waiting := func(kind string) *flowfabric.Execution {
 		return execution("1", flowfabric.StatusReady, kind, "a", time.Hour)
 	}
 	again := execution("1", flowfabric.StatusDelayed, "mail", "a", 0)
 	again.RetryCount, again.ReclaimCount, again.Failure = 3, 1, &flowfabric.Failure{Message: "no route"}
 	for _, c := range []struct {
-		lane    flowfabric.Lane
-		workers []*flowfabric.WorkerInfo
+		lane    api.Lane
+		workers []*api.Worker
 		x       *flowfabric.Execution
 		want    string
 	}{
 		{x: waiting("mail"), want: "no worker for it"},
-		{x: waiting("mail"), workers: []*flowfabric.WorkerInfo{leaving}, want: "no worker for it"},
-		{x: waiting("page"), workers: []*flowfabric.WorkerInfo{free}, want: "no worker for it"},
-		{x: waiting("mail"), workers: []*flowfabric.WorkerInfo{busy}, want: "its workers are busy"},
-		{x: waiting("mail"), workers: []*flowfabric.WorkerInfo{busy, free}, want: "no free worker has the required capabilities"},
-		{x: waiting("mail"), lane: flowfabric.Lane{LaneSettings: flowfabric.LaneSettings{State: flowfabric.LaneDisabled}}, want: "the lane is disabled"},
-		{x: waiting("mail"), lane: flowfabric.Lane{LaneSettings: flowfabric.LaneSettings{MaxConcurrent: 2}, Counts: map[flowfabric.Status]int{flowfabric.StatusRunning: 2}}, want: "the lane is full: 2 at a time"},
+		{x: waiting("mail"), workers: []*api.Worker{leaving}, want: "no worker for it"},
+		{x: waiting("page"), workers: []*api.Worker{free}, want: "no worker for it"},
+		{x: waiting("mail"), workers: []*api.Worker{busy}, want: "its workers are busy"},
+		{x: waiting("mail"), workers: []*api.Worker{busy, free}, want: "no free worker has the required capabilities"},
+		{x: waiting("mail"), lane: api.Lane{LaneSettings: api.LaneSettings{State: api.LaneDisabled}}, want: "the lane is disabled"},
+		{x: waiting("mail"), lane: api.Lane{LaneSettings: api.LaneSettings{MaxConcurrent: 2}, Counts: map[flowfabric.Status]int{flowfabric.StatusRunning: 2}}, want: "the lane is full: 2 at a time"},
 		{x: again, want: "3 retries, 1 reclaims: no route"},
 		{x: execution("1", flowfabric.StatusReady, "mail", "a", time.Second), want: ""},
 		{x: execution("1", flowfabric.StatusRunning, "mail", "a", time.Hour), want: ""},
 	} {
 		c.lane.Name = "a"
-		s := &Snapshot{AsOf: noon, Lanes: []*flowfabric.Lane{&c.lane}, Workers: c.workers}
+		s := &Snapshot{AsOf: noon, Lanes: []*api.Lane{&c.lane}, Workers: c.workers}
 		if got := s.whyStuck(Options{StuckAfter: time.Minute}, c.x); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
 		}

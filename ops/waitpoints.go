@@ -1,8 +1,10 @@
-package flowfabric
+package ops
 
 import (
 	"context"
 	"iter"
+
+	"github.com/flowfabric/flowfabric/internal/calls"
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core/base"
@@ -15,28 +17,28 @@ type Waitpoints struct{ via transport.Transport }
 
 // List iterates over waitpoints in order of their ids; by default over the open ones. Codes: execution_not_found,
 // invalid_argument.
-func (w Waitpoints) List(ctx context.Context, q ...WaitpointQuery) iter.Seq2[Waitpoint, error] {
+func (w Waitpoints) List(ctx context.Context, q ...WaitpointQuery) iter.Seq2[api.Waitpoint, error] {
 	query, err := transport.Single(q)
-	return walk(err, query.Cursor, func(cursor string) (Page[Waitpoint], error) {
+	return calls.Walk(err, query.Cursor, func(cursor string) (api.Page[api.Waitpoint], error) {
 		query.Cursor = cursor
 		return w.Page(ctx, query)
 	})
 }
 
 // Page returns one page of the list. Codes: execution_not_found, invalid_argument, invalid_cursor.
-func (w Waitpoints) Page(ctx context.Context, q ...WaitpointQuery) (Page[Waitpoint], error) {
+func (w Waitpoints) Page(ctx context.Context, q ...WaitpointQuery) (api.Page[api.Waitpoint], error) {
 	query, err := transport.Single(q)
 	if err != nil {
-		return Page[Waitpoint]{}, err
+		return api.Page[api.Waitpoint]{}, err
 	}
 	request := &wire.ListWaitpointsRequest{
-		PageFields: pageFields(query.Limit, query.Cursor), State: query.State, WaitpointKey: query.Key, ExecutionID: string(query.ExecutionID),
+		PageFields: calls.PageFields(query.Limit, query.Cursor), State: query.State, WaitpointKey: query.Key, ExecutionID: string(query.ExecutionID),
 	}
-	return value(transport.Call(ctx, w.via, wire.ListWaitpoints, request, transport.Options{}))
+	return calls.Value(transport.Call(ctx, w.via, wire.ListWaitpoints, request, transport.Options{}))
 }
 
 // Get returns a waitpoint, without its token. Codes: waitpoint_not_found.
-func (w Waitpoints) Get(ctx context.Context, waitpointID string) (*Waitpoint, error) {
+func (w Waitpoints) Get(ctx context.Context, waitpointID string) (*api.Waitpoint, error) {
 	path, err := byWaitpoint(waitpointID)
 	if err != nil {
 		return nil, err
@@ -46,8 +48,8 @@ func (w Waitpoints) Get(ctx context.Context, waitpointID string) (*Waitpoint, er
 
 // Token returns an open waitpoint with its token and callback address, which is recorded in the audit log. Codes:
 // execution_not_found, waitpoint_not_found also for a closed one, signing_key_missing.
-func (w Waitpoints) Token(ctx context.Context, id ID, waitpointID string) (*Waitpoint, error) {
-	execution, err := byID(id)
+func (w Waitpoints) Token(ctx context.Context, id api.ID, waitpointID string) (*api.Waitpoint, error) {
+	execution, err := calls.ByID(id)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +63,7 @@ func (w Waitpoints) Token(ctx context.Context, id ID, waitpointID string) (*Wait
 
 // Reissue invalidates every token and link of the waitpoint and returns the new token. Codes: waitpoint_not_found,
 // signing_key_missing.
-func (w Waitpoints) Reissue(ctx context.Context, waitpointID string, o ...Action) (*Waitpoint, error) {
+func (w Waitpoints) Reissue(ctx context.Context, waitpointID string, o ...Action) (*api.Waitpoint, error) {
 	options, err := transport.Single(o)
 	if err != nil {
 		return nil, err
@@ -76,7 +78,7 @@ func (w Waitpoints) Reissue(ctx context.Context, waitpointID string, o ...Action
 }
 
 // concealed returns the waitpoint of an answer that contains its token.
-func concealed(issued *IssuedWaitpoint, err error) (*Waitpoint, error) {
+func concealed(issued *api.IssuedWaitpoint, err error) (*api.Waitpoint, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -88,82 +90,79 @@ func concealed(issued *IssuedWaitpoint, err error) (*Waitpoint, error) {
 // succeeds.
 //
 // Codes: waitpoint_not_found, waitpoint_active, and with a lease those of the fence.
-func (w Waitpoints) Close(ctx context.Context, waitpointID string, o ...CloseOptions) (CloseResult, error) {
+func (w Waitpoints) Close(ctx context.Context, waitpointID string, o ...CloseOptions) (api.CloseResult, error) {
 	options, err := transport.Single(o)
 	if err != nil {
-		return CloseResult{}, err
+		return api.CloseResult{}, err
 	}
 	path, err := byWaitpoint(waitpointID)
 	if err != nil {
-		return CloseResult{}, err
+		return api.CloseResult{}, err
 	}
 	fields, err := options.wire()
 	if err != nil {
-		return CloseResult{}, err
+		return api.CloseResult{}, err
 	}
 	request := &wire.CloseWaitpointRequest{ByWaitpoint: path, Body: fields}
-	return value(transport.Call(ctx, w.via, wire.CloseWaitpoint, request, transport.Options{Key: options.RequestKey}))
+	return calls.Value(transport.Call(ctx, w.via, wire.CloseWaitpoint, request, transport.Options{Key: options.RequestKey}))
 }
 
 // Suspended iterates over suspended executions, oldest first. Codes: invalid_argument.
-func (w Waitpoints) Suspended(ctx context.Context, q ...SuspendedQuery) iter.Seq2[Suspended, error] {
+func (w Waitpoints) Suspended(ctx context.Context, q ...SuspendedQuery) iter.Seq2[api.Suspended, error] {
 	query, err := transport.Single(q)
-	return walk(err, query.Cursor, func(cursor string) (Page[Suspended], error) {
+	return calls.Walk(err, query.Cursor, func(cursor string) (api.Page[api.Suspended], error) {
 		query.Cursor = cursor
 		return w.SuspendedPage(ctx, query)
 	})
 }
 
 // SuspendedPage returns one page of them. Codes: invalid_argument, invalid_cursor.
-func (w Waitpoints) SuspendedPage(ctx context.Context, q ...SuspendedQuery) (Page[Suspended], error) {
+func (w Waitpoints) SuspendedPage(ctx context.Context, q ...SuspendedQuery) (api.Page[api.Suspended], error) {
 	query, err := transport.Single(q)
 	if err != nil {
-		return Page[Suspended]{}, err
+		return api.Page[api.Suspended]{}, err
 	}
 	request := &wire.ListSuspendedRequest{
-		SuspendedFields: query.wire(), ReasonCode: query.ReasonCode, PageFields: pageFields(query.Limit, query.Cursor),
+		SuspendedFields: query.wire(), ReasonCode: query.ReasonCode, PageFields: calls.PageFields(query.Limit, query.Cursor),
 	}
-	return value(transport.Call(ctx, w.via, wire.ListSuspended, request, transport.Options{}))
+	return calls.Value(transport.Call(ctx, w.via, wire.ListSuspended, request, transport.Options{}))
 }
 
 // Inbox iterates over executions that wait for people: for an approval, or for a budget. ReasonCode of the query is ignored.
-func (w Waitpoints) Inbox(ctx context.Context, q ...SuspendedQuery) iter.Seq2[Suspended, error] {
+func (w Waitpoints) Inbox(ctx context.Context, q ...SuspendedQuery) iter.Seq2[api.Suspended, error] {
 	query, err := transport.Single(q)
-	return walk(err, query.Cursor, func(cursor string) (Page[Suspended], error) {
+	return calls.Walk(err, query.Cursor, func(cursor string) (api.Page[api.Suspended], error) {
 		query.Cursor = cursor
 		return w.InboxPage(ctx, query)
 	})
 }
 
 // InboxPage returns one page of them. Codes: invalid_argument, invalid_cursor.
-func (w Waitpoints) InboxPage(ctx context.Context, q ...SuspendedQuery) (Page[Suspended], error) {
+func (w Waitpoints) InboxPage(ctx context.Context, q ...SuspendedQuery) (api.Page[api.Suspended], error) {
 	query, err := transport.Single(q)
 	if err != nil {
-		return Page[Suspended]{}, err
+		return api.Page[api.Suspended]{}, err
 	}
-	request := &wire.ListApprovalsRequest{SuspendedFields: query.wire(), PageFields: pageFields(query.Limit, query.Cursor)}
-	return value(transport.Call(ctx, w.via, wire.ListApprovals, request, transport.Options{}))
+	request := &wire.ListApprovalsRequest{SuspendedFields: query.wire(), PageFields: calls.PageFields(query.Limit, query.Cursor)}
+	return calls.Value(transport.Call(ctx, w.via, wire.ListApprovals, request, transport.Options{}))
 }
 
 // CloseOptions are the options of Close and RevokeLink.
 type CloseOptions struct {
 	Reason     string
-	RequestKey string // generated by the client when empty
-	Lease      *Lease // of the worker; nil: on behalf of an operator
+	RequestKey string     // generated by the client when empty
+	Lease      *api.Lease // of the worker; nil: on behalf of an operator
 }
-
-// CloseResult is the answer to Waitpoints.Close.
-type CloseResult = api.CloseResult
 
 // byWaitpoint formats the id of a waitpoint for a path; invalid_id.
 func byWaitpoint(waitpointID string) (wire.ByWaitpoint, error) {
-	_, err := uuidGiven("waitpoint_id", waitpointID)
+	_, err := calls.UUID("waitpoint_id", waitpointID)
 	return wire.ByWaitpoint{Waitpoint: waitpointID}, err
 }
 
 // byLink formats the id of a link for a path; invalid_id.
 func byLink(linkID string) (wire.ByLink, error) {
-	_, err := uuidGiven("link_id", linkID)
+	_, err := calls.UUID("link_id", linkID)
 	return wire.ByLink{Link: linkID}, err
 }
 
@@ -173,13 +172,13 @@ func (o *CloseOptions) wire() (wire.HolderFields, error) {
 }
 
 // holderLease converts the lease of a worker to the form of requests; zero for an operator.
-func holderLease(lease *Lease) (wire.LeaseField, error) {
+func holderLease(lease *api.Lease) (wire.LeaseField, error) {
 	if lease == nil {
 		return wire.LeaseField{}, nil
 	}
 	err := lease.Check()
 	if err == nil && lease.ID == "" && lease.AttemptID == "" && lease.Epoch == 0 {
-		err = newError(base.CodeFenceRequired, "the lease is empty").At("lease", "give the lease of the task, or none as an operator")
+		err = calls.Refuse(base.CodeFenceRequired, "the lease is empty").At("lease", "give the lease of the task, or none as an operator")
 	}
 	return wire.LeaseField{Lease: wire.LeaseRef{LeaseID: lease.ID, Epoch: lease.Epoch, AttemptID: lease.AttemptID}}, err
 }

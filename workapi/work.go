@@ -1,8 +1,12 @@
-package flowfabric
+// Package workapi is the raw worker protocol: registering, claiming, and commands under leases. A flowfabric.Worker implements it for
+// typed handlers; use it directly only to build another sort of worker.
+package workapi
 
 import (
 	"context"
 	"fmt"
+
+	"github.com/flowfabric/flowfabric/internal/calls"
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core/base"
@@ -13,71 +17,33 @@ import (
 // Work is the worker protocol. Worker implements it; use Work directly only to build another sort of worker.
 type Work struct{ via transport.Transport }
 
-// WatchWork returns a client that also calls answered with a pointer to each answer of an operation, such as *Registered,
-// *ClaimAnswer, or *[]WorkAnswer of Work.Do.
-func WatchWork(c *Client, answered func(answer any)) *Client {
-	conn := c.conn
-	conn.Transport = watched{conn.Transport, answered}
-	return NewClient(conn)
-}
-
-type watched struct {
-	transport.Transport
-	answered func(answer any)
-}
-
-func (w watched) Do(ctx context.Context, op *wire.Operation, request, answer any, how transport.Options) error {
-	err := w.Transport.Do(ctx, op, request, answer, how)
-	if err == nil {
-		w.answered(answer)
-	}
-	return err
-}
-
-// WrapWork returns a client that passes commands under leases to do, which may pass them on to the Work of c.
-func WrapWork(c *Client, do func(ctx context.Context, items ...WorkItem) ([]WorkAnswer, error)) *Client {
-	conn := c.conn
-	conn.Transport = wrapped{conn.Transport, do}
-	return NewClient(conn)
-}
-
-type wrapped struct {
-	transport.Transport
-	do func(ctx context.Context, items ...WorkItem) ([]WorkAnswer, error)
-}
-
-func (w wrapped) Do(ctx context.Context, op *wire.Operation, request, answer any, how transport.Options) (err error) {
-	if commands, ok := request.(*wire.WorkBatch); ok {
-		*answer.(*[]WorkAnswer), err = w.do(ctx, commands.Items...)
-		return err
-	}
-	return w.Transport.Do(ctx, op, request, answer, how)
-}
+// On returns the protocol over a transport. Programs get it from their client.
+func On(via transport.Transport) Work { return Work{via} }
 
 // Register registers an instance, or replaces its registration. Codes: invalid_argument, invalid_capabilities, instance_id_taken,
 // namespace_forbidden.
-func (w Work) Register(ctx context.Context, r Registration) (Registered, error) {
+func (w Work) Register(ctx context.Context, r api.Registration) (api.Registered, error) {
 	request := &wire.RegisterRequest{}
 	request.Body.Registration = r
-	return value(transport.Call(ctx, w.via, wire.RegisterWorker, request, transport.Options{}))
+	return calls.Value(transport.Call(ctx, w.via, wire.RegisterWorker, request, transport.Options{}))
 }
 
 // Heartbeat reports that an instance is alive and renews its leases, each with its own answer.
-func (w Work) Heartbeat(ctx context.Context, instanceID string, leases []Lease) (Heartbeat, error) {
+func (w Work) Heartbeat(ctx context.Context, instanceID string, leases []api.Lease) (api.Heartbeat, error) {
 	request := &wire.HeartbeatRequest{Instance: instanceID}
 	request.Body.Leases = make([]wire.HeldLease, len(leases))
 	for i, lease := range leases {
-		if _, err := parseID(lease.ExecutionID); err != nil {
-			return Heartbeat{}, within(fmt.Sprintf("leases[%d].execution_id", i), err)
+		if _, err := calls.ParseID(lease.ExecutionID); err != nil {
+			return api.Heartbeat{}, api.Within(fmt.Sprintf("leases[%d].execution_id", i), err)
 		}
 		request.Body.Leases[i] = wire.HeldLease{ExecutionID: string(lease.ExecutionID), LeaseRef: wire.FenceOf(&lease)}
 	}
 	beat, err := transport.Call(ctx, w.via, wire.HeartbeatWorker, request, transport.Options{})
 	if err != nil {
-		return Heartbeat{}, err
+		return api.Heartbeat{}, err
 	}
 	if len(beat.Leases) != len(leases) {
-		return Heartbeat{}, transport.Garbled(fmt.Errorf("%d renewals for %d leases", len(beat.Leases), len(leases)))
+		return api.Heartbeat{}, transport.Garbled(fmt.Errorf("%d renewals for %d leases", len(beat.Leases), len(leases)))
 	}
 	for i := range beat.Leases { // over HTTP the heartbeat has one value for all of them
 		beat.Leases[i].Drain = beat.Leases[i].Drain || beat.Drain
@@ -89,27 +55,27 @@ func (w Work) Heartbeat(ctx context.Context, instanceID string, leases []Lease) 
 //
 // Codes: invalid_argument, invalid_capabilities, namespace_forbidden, instance_id_taken, worker_not_registered if the instance
 // was marked dead.
-func (w Work) Claim(ctx context.Context, r ClaimRequest) (ClaimAnswer, error) {
+func (w Work) Claim(ctx context.Context, r api.ClaimRequest) (api.ClaimAnswer, error) {
 	request := &wire.ClaimRequest{}
 	request.Body.ClaimRequest, request.Body.Brief = r, r.Brief
-	return value(transport.Call(ctx, w.via, wire.ClaimWork, request, transport.Options{Key: r.RequestKey, Wait: r.Wait, Again: r.Repeat}))
+	return calls.Value(transport.Call(ctx, w.via, wire.ClaimWork, request, transport.Options{Key: r.RequestKey, Wait: r.Wait, Again: r.Repeat}))
 }
 
 // ClaimResumed claims one resumed execution. Codes: execution_not_found, not_a_resumed_execution, grant_outstanding,
 // lane_mismatch, lane_not_claimable, capability_mismatch, instance_id_taken, worker_not_registered.
-func (w Work) ClaimResumed(ctx context.Context, id ID, r TargetedClaim) (*Claimed, error) {
+func (w Work) ClaimResumed(ctx context.Context, id api.ID, r api.TargetedClaim) (*api.Claimed, error) {
 	return w.claimOne(ctx, wire.ClaimResumed, id, r)
 }
 
 // Reclaim claims one execution whose worker is gone. Codes: execution_not_found, execution_not_reclaimable,
 // execution_not_eligible, lease_conflict, grant_outstanding, lane_mismatch, lane_not_claimable, capability_mismatch,
 // execution_not_active, instance_id_taken, worker_not_registered.
-func (w Work) Reclaim(ctx context.Context, id ID, r TargetedClaim) (*Claimed, error) {
+func (w Work) Reclaim(ctx context.Context, id api.ID, r api.TargetedClaim) (*api.Claimed, error) {
 	return w.claimOne(ctx, wire.ReclaimExecution, id, r)
 }
 
-func (w Work) claimOne(ctx context.Context, call wire.Call[wire.TargetedClaimRequest, Claimed], id ID, r TargetedClaim) (*Claimed, error) {
-	path, err := byID(id)
+func (w Work) claimOne(ctx context.Context, call wire.Call[wire.TargetedClaimRequest, api.Claimed], id api.ID, r api.TargetedClaim) (*api.Claimed, error) {
+	path, err := calls.ByID(id)
 	if err != nil {
 		return nil, err
 	}
@@ -124,11 +90,11 @@ func (w Work) claimOne(ctx context.Context, call wire.Call[wire.TargetedClaimReq
 // Codes: those of Claim, signing_key_missing; with ExecutionID also execution_not_found, execution_not_active,
 // execution_not_eligible, lease_conflict, grant_outstanding, lane_mismatch, lane_not_claimable, capability_mismatch,
 // admission_refused.
-func (w Work) Grant(ctx context.Context, r GrantRequest) ([]Grant, error) {
+func (w Work) Grant(ctx context.Context, r api.GrantRequest) ([]api.Grant, error) {
 	request := &wire.GrantRequest{}
 	request.Body.GrantRequest = r
 	if r.ExecutionID != "" {
-		if _, err := parseID(r.ExecutionID); err != nil {
+		if _, err := calls.ParseID(r.ExecutionID); err != nil {
 			return nil, err
 		}
 		request.Body.Wait = 0
@@ -137,12 +103,12 @@ func (w Work) Grant(ctx context.Context, r GrantRequest) ([]Grant, error) {
 	if err != nil {
 		return nil, err
 	}
-	return each(answer.Grants, api.RevealedGrant.Concealed), nil
+	return calls.Each(answer.Grants, api.RevealedGrant.Concealed), nil
 }
 
 // ClaimGrant claims a granted execution, which uses up the grant: a repeat returns the same lease to the same worker, and
 // grant_unknown to any other. Codes: those of VerifyGrant, invalid_argument, instance_id_taken, worker_not_registered.
-func (w Work) ClaimGrant(ctx context.Context, key GrantKey, r GrantClaim) (*Claimed, error) {
+func (w Work) ClaimGrant(ctx context.Context, key api.GrantKey, r api.GrantClaim) (*api.Claimed, error) {
 	request := &wire.ClaimGrantRequest{}
 	request.Body.GrantKey, request.Body.GrantClaim = key.Reveal(), r
 	return transport.Call(ctx, w.via, wire.ClaimGrant, request, transport.Options{})
@@ -150,17 +116,17 @@ func (w Work) ClaimGrant(ctx context.Context, key GrantKey, r GrantClaim) (*Clai
 
 // VerifyGrant reports whether the key belongs to an outstanding grant. Codes: grant_malformed, grant_expired, grant_unknown_kid,
 // grant_unknown, grant_signature_mismatch.
-func (w Work) VerifyGrant(ctx context.Context, key GrantKey) error {
+func (w Work) VerifyGrant(ctx context.Context, key api.GrantKey) error {
 	return withGrant(ctx, w.via, wire.VerifyGrant, key)
 }
 
 // ReturnGrant ends a grant early: what it reserved is free at once, and others may claim the execution. Codes: those of
 // VerifyGrant.
-func (w Work) ReturnGrant(ctx context.Context, key GrantKey) error {
+func (w Work) ReturnGrant(ctx context.Context, key api.GrantKey) error {
 	return withGrant(ctx, w.via, wire.ReturnGrant, key)
 }
 
-func withGrant[Ans any](ctx context.Context, via transport.Transport, call wire.Call[wire.GrantKeyRequest, Ans], key GrantKey) error {
+func withGrant[Ans any](ctx context.Context, via transport.Transport, call wire.Call[wire.GrantKeyRequest, Ans], key api.GrantKey) error {
 	request := &wire.GrantKeyRequest{}
 	request.Body.GrantKey = key.Reveal()
 	_, err := transport.Call(ctx, via, call, request, transport.Options{})
@@ -174,63 +140,9 @@ func withGrant[Ans any](ctx context.Context, via transport.Transport, call wire.
 // execution_not_found, invalid_argument, payload_too_large, step_limit_exceeded; for suspend and waitpoint also those of
 // Task.Suspend and Task.NewWaitpoint; for spawn and wait_children those of Task.Spawn and Task.WaitForChildren; with Usage also
 // invalid_usage, reserved_dimension, amount_out_of_range, for usage idempotency_conflict.
-func (w Work) Do(ctx context.Context, items ...WorkItem) ([]WorkAnswer, error) {
+func (w Work) Do(ctx context.Context, items ...api.WorkItem) ([]api.WorkAnswer, error) {
 	if n := len(items); n > wire.MaxWorkItems {
-		return nil, newError(base.CodeBatchTooLarge, "%d items, at most %d", n, wire.MaxWorkItems).At("items", "send them in several calls")
+		return nil, calls.Refuse(base.CodeBatchTooLarge, "%d items, at most %d", n, wire.MaxWorkItems).At("items", "send them in several calls")
 	}
-	return value(transport.Call(ctx, w.via, wire.DoWork, &wire.WorkBatch{Items: items}, transport.Options{}))
+	return calls.Value(transport.Call(ctx, w.via, wire.DoWork, &wire.WorkBatch{Items: items}, transport.Options{}))
 }
-
-// Registration describes an instance to register.
-type Registration = api.Registration
-
-// Registered is the answer to Register.
-type Registered = api.Registered
-
-// Heartbeat is the answer to Heartbeat.
-type Heartbeat = api.Heartbeat
-
-// Renewal is the answer to one renewal.
-type Renewal = api.Renewal
-
-// ClaimRequest asks for work.
-type ClaimRequest = api.ClaimRequest
-
-// ClaimAnswer is the answer to a claim.
-type ClaimAnswer = api.ClaimAnswer
-
-// TargetedClaim identifies who claims one particular execution.
-type TargetedClaim = api.TargetedClaim
-
-// Claimed is an execution under a new lease.
-type Claimed = api.Claimed
-
-// WorkItem is one command under a lease. Each command uses only its own fields.
-type WorkItem = api.WorkItem
-
-// WorkAnswer is the answer to one command.
-type WorkAnswer = api.WorkAnswer
-
-// NewWaitpoint describes a waitpoint that a worker makes.
-type NewWaitpoint = api.NewWaitpoint
-
-// Op is a command under a lease.
-type Op = api.Op
-
-// The commands of Work.Do.
-const (
-	OpRenew     = api.OpRenew
-	OpProgress  = api.OpProgress
-	OpComplete  = api.OpComplete
-	OpFail      = api.OpFail
-	OpRelease   = api.OpRelease
-	OpDelay     = api.OpDelay
-	OpStep      = api.OpStep
-	OpCancel    = api.OpCancel
-	OpSuspend   = api.OpSuspend
-	OpWaitpoint = api.OpWaitpoint
-	OpUsage     = api.OpUsage
-
-	OpSpawn        = api.OpSpawn
-	OpWaitChildren = api.OpWaitChildren
-)

@@ -1,10 +1,12 @@
-package flowfabric
+package ops
 
 import (
 	"context"
 	"io"
 	"iter"
 	"time"
+
+	"github.com/flowfabric/flowfabric/internal/calls"
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core/keyring"
@@ -50,120 +52,75 @@ type AuditFilter struct {
 	Cursor    string    // NextCursor of the page before, with the same filter
 }
 
-// AuditRow is one row of the audit log: a change made with the role operate or admin, or a refusal. Rows of a namespace form a
-// chain: each has the hash of the one before.
-type AuditRow = api.AuditRow
-
-// AuditCheck is the outcome of VerifyAudit.
-type AuditCheck = api.AuditCheck
-
-// Refusal is a call that a valid credential was not permitted to make.
-type Refusal struct {
-	Namespace string // "": the namespace of the caller
-	Action    string // the requested action, named as in AuditRow
-	Entity    string
-	EntityID  string
-	Code      string // role_required, namespace_forbidden
-}
-
-// Info describes the engine that a client uses.
-type Info = api.Info
-
-// StoreInfo describes a store.
-type StoreInfo = api.StoreInfo
-
-// Identity is the principal that a client acts as.
-type Identity = api.Principal
-
-// IntegrityReport is the outcome of Integrity.
-type IntegrityReport = api.Integrity
-
-// Difference is a stored value that does not match the records.
-type Difference = api.Difference
-
 // Audit iterates over the audit log: by namespace in the order of their names, and within a namespace from the newest row to the
 // oldest.
 //
 // Codes: invalid_cursor.
-func (a Admin) Audit(ctx context.Context, o ...AuditFilter) iter.Seq2[AuditRow, error] {
+func (a Admin) Audit(ctx context.Context, o ...AuditFilter) iter.Seq2[api.AuditRow, error] {
 	filter, err := transport.Single(o)
-	return walk(err, filter.Cursor, func(cursor string) (Page[AuditRow], error) {
+	return calls.Walk(err, filter.Cursor, func(cursor string) (api.Page[api.AuditRow], error) {
 		filter.Cursor = cursor
 		return a.AuditPage(ctx, filter)
 	})
 }
 
 // AuditPage returns one page of the audit log. Codes: invalid_cursor.
-func (a Admin) AuditPage(ctx context.Context, f AuditFilter) (Page[AuditRow], error) {
+func (a Admin) AuditPage(ctx context.Context, f AuditFilter) (api.Page[api.AuditRow], error) {
 	request := &wire.AuditRequest{
-		PageFields: pageFields(f.Limit, f.Cursor), Principal: f.Principal, Action: f.Action, Entity: f.Entity, EntityID: f.EntityID,
-		From: wireTime(f.From), To: wireTime(f.To),
+		PageFields: calls.PageFields(f.Limit, f.Cursor), Principal: f.Principal, Action: f.Action, Entity: f.Entity, EntityID: f.EntityID,
+		From: calls.Time(f.From), To: calls.Time(f.To),
 	}
-	return value(transport.Call(ctx, a.via, wire.ListAudit, request, transport.Options{Namespace: f.Namespace}))
+	return calls.Value(transport.Call(ctx, a.via, wire.ListAudit, request, transport.Options{Namespace: f.Namespace}))
 }
 
 // VerifyAudit recomputes the chain of a namespace ("": the client's own), or of "*", and finds the first row that was changed or
 // is missing. In a store with a master key it also finds a chain that was rewritten, shortened or removed without that key.
 //
 // Codes: namespace_not_found, namespace_required, master_key_required, master_key_mismatch.
-func (a Admin) VerifyAudit(ctx context.Context, namespace string) (AuditCheck, error) {
+func (a Admin) VerifyAudit(ctx context.Context, namespace string) (api.AuditCheck, error) {
 	request, how := &wire.VerifyAuditRequest{}, transport.Options{Namespace: namespace, Wait: longRead}
 	if namespace == keyring.Everywhere {
 		request.Shared, how.Namespace = true, ""
 	}
-	return value(transport.Call(ctx, a.via, wire.VerifyAudit, request, how))
-}
-
-// RecordRefusal records in the audit log that a call of a valid credential was refused. Servers use it; Connect clients cannot:
-// not_implemented.
-func (a Admin) RecordRefusal(ctx context.Context, r Refusal) error {
-	request := wire.RecordRefusalRequest(r)
-	_, err := transport.Call(ctx, a.via, wire.RecordRefusal, &request, transport.Options{})
-	return err
-}
-
-// OnlyNamespace reports whether no other namespace exists: none that is set up, that an API key covers, that a live worker
-// serves, or that has executions, flows or budgets. Servers use it; Connect clients cannot: not_implemented.
-func (a Admin) OnlyNamespace(ctx context.Context, name string) (bool, error) {
-	return value(transport.Call(ctx, a.via, wire.OnlyNamespace, &wire.ByNamespace{Name: name}, transport.Options{}))
+	return calls.Value(transport.Call(ctx, a.via, wire.VerifyAudit, request, how))
 }
 
 // Info returns version, store, features and limits.
-func (a Admin) Info(ctx context.Context) (Info, error) {
-	return value(transport.Call(ctx, a.via, wire.GetInfo, &wire.None{}, transport.Options{}))
+func (a Admin) Info(ctx context.Context) (api.Info, error) {
+	return calls.Value(transport.Call(ctx, a.via, wire.GetInfo, &wire.None{}, transport.Options{}))
 }
 
 // Whoami returns the identity that the client acts as.
-func (a Admin) Whoami(ctx context.Context) (Identity, error) {
-	return value(transport.Call(ctx, a.via, wire.Whoami, &wire.None{}, transport.Options{}))
+func (a Admin) Whoami(ctx context.Context) (api.Principal, error) {
+	return calls.Value(transport.Call(ctx, a.via, wire.Whoami, &wire.None{}, transport.Options{}))
 }
 
 // Integrity recomputes counters and indexes from the records and returns those that differ. It reads the whole store, in parts.
-func (a Admin) Integrity(ctx context.Context) (IntegrityReport, error) {
-	return value(transport.Call(ctx, a.via, wire.CheckIntegrity, &wire.None{}, transport.Options{Wait: longRead}))
+func (a Admin) Integrity(ctx context.Context) (api.Integrity, error) {
+	return calls.Value(transport.Call(ctx, a.via, wire.CheckIntegrity, &wire.None{}, transport.Options{Wait: longRead}))
 }
 
 // Doctor checks the store, the work in it and, with a server, the server. A check that cannot be carried out counts as failed.
-func (a Admin) Doctor(ctx context.Context) (Checkup, error) {
-	return value(transport.Call(ctx, a.via, wire.RunDoctor, &wire.None{}, transport.Options{Wait: longRead}))
+func (a Admin) Doctor(ctx context.Context) (api.Checkup, error) {
+	return calls.Value(transport.Call(ctx, a.via, wire.RunDoctor, &wire.None{}, transport.Options{Wait: longRead}))
 }
 
 // AcknowledgeRollbacks records that an administrator is aware of acknowledged commits that the database lost in a failover or a
 // restore: Doctor no longer fails because of them. It returns the losses that were not acknowledged before; none is not an error.
-func (a Admin) AcknowledgeRollbacks(ctx context.Context, o ...AdminAction) ([]Rollback, error) {
+func (a Admin) AcknowledgeRollbacks(ctx context.Context, o ...AdminAction) ([]api.Rollback, error) {
 	options, err := transport.Single(o)
 	if err != nil {
 		return nil, err
 	}
 	request := &wire.AcknowledgeRollbacksRequest{}
 	request.Body.AdminFields = options.wire()
-	answer, err := value(transport.Call(ctx, a.via, wire.AcknowledgeRollbacks, request, transport.Options{Key: options.RequestKey}))
+	answer, err := calls.Value(transport.Call(ctx, a.via, wire.AcknowledgeRollbacks, request, transport.Options{Key: options.RequestKey}))
 	return answer.Rollbacks, err
 }
 
 // Settings returns the settings in force and the source of each.
-func (a Admin) Settings(ctx context.Context) ([]Setting, error) {
-	answer, err := value(transport.Call(ctx, a.via, wire.GetSettings, &wire.None{}, transport.Options{}))
+func (a Admin) Settings(ctx context.Context) ([]api.Setting, error) {
+	answer, err := calls.Value(transport.Call(ctx, a.via, wire.GetSettings, &wire.None{}, transport.Options{}))
 	return answer.Settings, err
 }
 
@@ -175,4 +132,11 @@ func (a Admin) Backup(ctx context.Context, w io.Writer, o ...BackupOptions) erro
 		return err
 	}
 	return a.via.Do(ctx, wire.MakeBackup.Operation, &wire.None{}, &wire.Sink{To: w, Progress: options.Progress}, transport.Options{})
+}
+
+// BackupOptions are the options of Backup.
+type BackupOptions struct {
+	// Progress is called from time to time with the number of pages copied so far. It is called from other goroutines, one at a
+	// time; may be nil.
+	Progress func(pages, total int)
 }

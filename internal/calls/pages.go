@@ -1,16 +1,17 @@
-package flowfabric
+package calls
 
 import (
 	"iter"
 
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// fullPage is the largest page of a list (U16).
-const fullPage = 1000
+// FullPage is the largest page of a list (U16).
+const FullPage = 1000
 
-// pageFields selects a page; a limit of 0 leaves it to the server.
-func pageFields(limit int, cursor string) wire.PageFields {
+// PageFields selects a page; a limit of 0 leaves it to the server.
+func PageFields(limit int, cursor string) wire.PageFields {
 	fields := wire.PageFields{Cursor: cursor}
 	if limit != 0 {
 		fields.Limit = &limit
@@ -18,8 +19,8 @@ func pageFields(limit int, cursor string) wire.PageFields {
 	return fields
 }
 
-// walk iterates from a cursor on and fetches pages as needed. An error ends it; an error passed in is returned first.
-func walk[T any](before error, cursor string, page func(cursor string) (Page[T], error)) iter.Seq2[T, error] {
+// Walk iterates from a cursor on and fetches pages as needed. An error ends it; an error passed in is returned first.
+func Walk[T any](before error, cursor string, page func(cursor string) (api.Page[T], error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
 		if before != nil {
@@ -44,8 +45,8 @@ func walk[T any](before error, cursor string, page func(cursor string) (Page[T],
 	}
 }
 
-// collect returns all elements of an iteration.
-func collect[T any](all iter.Seq2[T, error]) ([]T, error) {
+// Collect returns all elements of an iteration.
+func Collect[T any](all iter.Seq2[T, error]) ([]T, error) {
 	items := []T{}
 	for item, err := range all {
 		if err != nil {

@@ -1,10 +1,12 @@
-package flowfabric
+package ops
 
 import (
 	"context"
 	"iter"
 	"strconv"
 	"time"
+
+	"github.com/flowfabric/flowfabric/internal/calls"
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core/base"
@@ -19,42 +21,42 @@ type Executions struct{ via transport.Transport }
 // keeps its place in the order is returned exactly once. An error ends the iteration.
 //
 // Codes: invalid_filter, invalid_cursor.
-func (e Executions) List(ctx context.Context, o ...ListOptions) iter.Seq2[*Execution, error] {
+func (e Executions) List(ctx context.Context, o ...ListOptions) iter.Seq2[*api.Execution, error] {
 	options, err := transport.Single(o)
-	return walk(err, options.Cursor, func(cursor string) (Page[*Execution], error) {
+	return calls.Walk(err, options.Cursor, func(cursor string) (api.Page[*api.Execution], error) {
 		options.Cursor = cursor
 		return e.Page(ctx, options)
 	})
 }
 
 // Page returns one page of the list. Codes: invalid_filter, invalid_cursor.
-func (e Executions) Page(ctx context.Context, o ...ListOptions) (Page[*Execution], error) {
+func (e Executions) Page(ctx context.Context, o ...ListOptions) (api.Page[*api.Execution], error) {
 	options, err := transport.Single(o)
 	if err != nil {
-		return Page[*Execution]{}, err
+		return api.Page[*api.Execution]{}, err
 	}
 	request := &wire.ListExecutionsRequest{
-		FilterFields: options.Filter.wire().Fields(), PageFields: pageFields(options.Limit, options.Cursor), Order: string(options.Order),
+		FilterFields: options.Filter.wire().Fields(), PageFields: calls.PageFields(options.Limit, options.Cursor), Order: string(options.Order),
 	}
-	return value(transport.Call(ctx, e.via, wire.ListExecutions, request, transport.Options{}))
+	return calls.Value(transport.Call(ctx, e.via, wire.ListExecutions, request, transport.Options{}))
 }
 
 // Count counts the executions that match: exactly up to 10 000, and on request also by value. Codes: invalid_filter,
 // invalid_argument for an unknown By.
-func (e Executions) Count(ctx context.Context, f Filter, o ...CountOptions) (Count, error) {
+func (e Executions) Count(ctx context.Context, f Filter, o ...CountOptions) (api.Count, error) {
 	options, err := transport.Single(o)
 	if err != nil {
-		return Count{}, err
+		return api.Count{}, err
 	}
 	request := &wire.CountRequest{FilterFields: f.wire().Fields(), By: options.By}
-	return value(transport.Call(ctx, e.via, wire.CountExecutions, request, transport.Options{}))
+	return calls.Value(transport.Call(ctx, e.via, wire.CountExecutions, request, transport.Options{}))
 }
 
 // Input returns the input, unchanged. Codes: execution_not_found.
-func (e Executions) Input(ctx context.Context, id ID) (Payload, error) {
-	path, err := byID(id)
+func (e Executions) Input(ctx context.Context, id api.ID) (api.Payload, error) {
+	path, err := calls.ByID(id)
 	if err != nil {
-		return Payload{}, err
+		return api.Payload{}, err
 	}
 	return payloadVia(ctx, e.via, wire.GetExecutionInput, &path)
 }
@@ -62,52 +64,52 @@ func (e Executions) Input(ctx context.Context, id ID) (Payload, error) {
 // Result returns the result, unchanged; the zero Payload if the execution succeeded without one.
 //
 // Codes: execution_not_found, execution_not_terminal, execution_not_succeeded.
-func (e Executions) Result(ctx context.Context, id ID) (Payload, error) {
-	path, err := byID(id)
+func (e Executions) Result(ctx context.Context, id api.ID) (api.Payload, error) {
+	path, err := calls.ByID(id)
 	if err != nil {
-		return Payload{}, err
+		return api.Payload{}, err
 	}
 	return payloadVia(ctx, e.via, wire.GetExecutionResult, &wire.GetResultRequest{ByID: path})
 }
 
 // NamedInput returns what a member of a flow received from another, unchanged; the zero Payload if that one left no result.
 // Codes: execution_not_found, input_not_found.
-func (e Executions) NamedInput(ctx context.Context, id ID, name string) (Payload, error) {
-	path, err := byID(id)
+func (e Executions) NamedInput(ctx context.Context, id api.ID, name string) (api.Payload, error) {
+	path, err := calls.ByID(id)
 	if err != nil {
-		return Payload{}, err
+		return api.Payload{}, err
 	}
 	return payloadVia(ctx, e.via, wire.ReadInput, &wire.ReadInputRequest{ByID: path, Name: name})
 }
 
 // payloadVia makes a call whose answer is a payload.
-func payloadVia[Req any](ctx context.Context, via transport.Transport, call wire.Call[Req, wire.Raw], request *Req) (Payload, error) {
+func payloadVia[Req any](ctx context.Context, via transport.Transport, call wire.Call[Req, wire.Raw], request *Req) (api.Payload, error) {
 	raw, err := transport.Call(ctx, via, call, request, transport.Options{})
 	if err != nil {
-		return Payload{}, err
+		return api.Payload{}, err
 	}
-	return Payload{Data: raw.Data, ContentType: raw.ContentType}, nil
+	return api.Payload{Data: raw.Data, ContentType: raw.ContentType}, nil
 }
 
 // Attempts returns all attempts by index. Codes: execution_not_found.
-func (e Executions) Attempts(ctx context.Context, id ID) ([]Attempt, error) {
-	path, err := byID(id)
-	return collect(walk(err, "", func(cursor string) (Page[Attempt], error) {
-		request := &wire.ListAttemptsRequest{PageByID: wire.PageByID{ByID: path, PageFields: pageFields(fullPage, cursor)}}
-		return value(transport.Call(ctx, e.via, wire.ListAttempts, request, transport.Options{}))
+func (e Executions) Attempts(ctx context.Context, id api.ID) ([]api.Attempt, error) {
+	path, err := calls.ByID(id)
+	return calls.Collect(calls.Walk(err, "", func(cursor string) (api.Page[api.Attempt], error) {
+		request := &wire.ListAttemptsRequest{PageByID: wire.PageByID{ByID: path, PageFields: calls.PageFields(calls.FullPage, cursor)}}
+		return calls.Value(transport.Call(ctx, e.via, wire.ListAttempts, request, transport.Options{}))
 	}))
 }
 
 // Attempt returns the attempt with an index, or LatestAttempt. Codes: execution_not_found, attempt_not_found.
-func (e Executions) Attempt(ctx context.Context, id ID, index int) (*Attempt, error) {
-	path, err := byID(id)
+func (e Executions) Attempt(ctx context.Context, id api.ID, index int) (*api.Attempt, error) {
+	path, err := calls.ByID(id)
 	if err != nil {
 		return nil, err
 	}
 	n := "latest"
 	switch {
 	case index < LatestAttempt:
-		return nil, newError(base.CodeInvalidArgument, "%d is not an index", index).At("n", "use an index from 0 on, or LatestAttempt")
+		return nil, calls.Refuse(base.CodeInvalidArgument, "%d is not an index", index).At("n", "use an index from 0 on, or LatestAttempt")
 	case index != LatestAttempt:
 		n = strconv.Itoa(index)
 	}
@@ -116,12 +118,12 @@ func (e Executions) Attempt(ctx context.Context, id ID, index int) (*Attempt, er
 
 // Explain reports why an execution is not running: every cause with its numbers, its place in the queue, and the workers that
 // could claim it. It changes nothing. Codes: execution_not_found, invalid_argument for a negative wait.
-func (e Executions) Explain(ctx context.Context, id ID, o ...ExplainOptions) (*Explanation, error) {
-	options, path, err := target(id, o)
+func (e Executions) Explain(ctx context.Context, id api.ID, o ...ExplainOptions) (*api.Explanation, error) {
+	options, path, err := calls.Target(id, o)
 	if err != nil {
 		return nil, err
 	}
-	wait := millis(options.Wait)
+	wait := calls.Millis(options.Wait)
 	request := &wire.ExplainRequest{ByID: path, WaitFields: wire.WaitFields{WaitMS: &wait}}
 	return transport.Call(ctx, e.via, wire.ExplainExecution, request, transport.Options{Wait: options.Wait})
 }
@@ -130,37 +132,37 @@ func (e Executions) Explain(ctx context.Context, id ID, o ...ExplainOptions) (*E
 const leasePage = 200
 
 // Leases iterates over the lease history by epoch; the newest 1000 are kept. Codes: execution_not_found.
-func (e Executions) Leases(ctx context.Context, id ID) iter.Seq2[LeaseRecord, error] {
-	return walk(nil, "", func(cursor string) (Page[LeaseRecord], error) {
-		return e.LeasesPage(ctx, id, PageOptions{Limit: leasePage, Cursor: cursor})
+func (e Executions) Leases(ctx context.Context, id api.ID) iter.Seq2[api.LeaseRecord, error] {
+	return calls.Walk(nil, "", func(cursor string) (api.Page[api.LeaseRecord], error) {
+		return e.LeasesPage(ctx, id, api.PageOptions{Limit: leasePage, Cursor: cursor})
 	})
 }
 
 // LeasesPage returns one page of the lease history. Codes: execution_not_found, invalid_cursor.
-func (e Executions) LeasesPage(ctx context.Context, id ID, o ...PageOptions) (Page[LeaseRecord], error) {
-	options, path, err := target(id, o)
+func (e Executions) LeasesPage(ctx context.Context, id api.ID, o ...api.PageOptions) (api.Page[api.LeaseRecord], error) {
+	options, path, err := calls.Target(id, o)
 	if err != nil {
-		return Page[LeaseRecord]{}, err
+		return api.Page[api.LeaseRecord]{}, err
 	}
-	request := &wire.PageByID{ByID: path, PageFields: pageFields(options.Limit, options.Cursor)}
-	return value(transport.Call(ctx, e.via, wire.ListLeases, request, transport.Options{}))
+	request := &wire.PageByID{ByID: path, PageFields: calls.PageFields(options.Limit, options.Cursor)}
+	return calls.Value(transport.Call(ctx, e.via, wire.ListLeases, request, transport.Options{}))
 }
 
 // Steps returns the steps remembered by the current run, in the order of writing. Codes: execution_not_found.
-func (e Executions) Steps(ctx context.Context, id ID, o ...StepsOptions) ([]StepRecord, error) {
-	options, path, err := target(id, o)
-	return collect(walk(err, "", func(cursor string) (Page[StepRecord], error) {
+func (e Executions) Steps(ctx context.Context, id api.ID, o ...StepsOptions) ([]api.StepRecord, error) {
+	options, path, err := calls.Target(id, o)
+	return calls.Collect(calls.Walk(err, "", func(cursor string) (api.Page[api.StepRecord], error) {
 		request := &wire.ListStepsRequest{
-			PageByID: wire.PageByID{ByID: path, PageFields: pageFields(fullPage, cursor)}, Run: options.Run, Inline: true,
+			PageByID: wire.PageByID{ByID: path, PageFields: calls.PageFields(calls.FullPage, cursor)}, Run: options.Run, Inline: true,
 		}
-		return value(transport.Call(ctx, e.via, wire.ListSteps, request, transport.Options{}))
+		return calls.Value(transport.Call(ctx, e.via, wire.ListSteps, request, transport.Options{}))
 	}))
 }
 
 // Suspension returns the open wait, or else the one of this run that ended last; nil if there was none. Reading it consumes
 // nothing. Codes: execution_not_found.
-func (e Executions) Suspension(ctx context.Context, id ID) (*SuspensionRecord, error) {
-	path, err := byID(id)
+func (e Executions) Suspension(ctx context.Context, id api.ID) (*api.SuspensionRecord, error) {
+	path, err := calls.ByID(id)
 	if err != nil {
 		return nil, err
 	}
@@ -172,86 +174,86 @@ func (e Executions) Suspension(ctx context.Context, id ID) (*SuspensionRecord, e
 }
 
 // Suspensions iterates over all waits, oldest first, without payloads. Codes: execution_not_found.
-func (e Executions) Suspensions(ctx context.Context, id ID) iter.Seq2[SuspensionRecord, error] {
-	return walk(nil, "", func(cursor string) (Page[SuspensionRecord], error) {
-		return e.SuspensionsPage(ctx, id, PageOptions{Cursor: cursor})
+func (e Executions) Suspensions(ctx context.Context, id api.ID) iter.Seq2[api.SuspensionRecord, error] {
+	return calls.Walk(nil, "", func(cursor string) (api.Page[api.SuspensionRecord], error) {
+		return e.SuspensionsPage(ctx, id, api.PageOptions{Cursor: cursor})
 	})
 }
 
 // SuspensionsPage returns one page of them. Codes: execution_not_found, invalid_cursor.
-func (e Executions) SuspensionsPage(ctx context.Context, id ID, o ...PageOptions) (Page[SuspensionRecord], error) {
-	options, path, err := target(id, o)
+func (e Executions) SuspensionsPage(ctx context.Context, id api.ID, o ...api.PageOptions) (api.Page[api.SuspensionRecord], error) {
+	options, path, err := calls.Target(id, o)
 	if err != nil {
-		return Page[SuspensionRecord]{}, err
+		return api.Page[api.SuspensionRecord]{}, err
 	}
-	request := &wire.PageByID{ByID: path, PageFields: pageFields(options.Limit, options.Cursor)}
-	return value(transport.Call(ctx, e.via, wire.ListSuspensions, request, transport.Options{}))
+	request := &wire.PageByID{ByID: path, PageFields: calls.PageFields(options.Limit, options.Cursor)}
+	return calls.Value(transport.Call(ctx, e.via, wire.ListSuspensions, request, transport.Options{}))
 }
 
 // Signals iterates over the accepted signals, in their order. Codes: execution_not_found.
-func (e Executions) Signals(ctx context.Context, id ID, q ...SignalQuery) iter.Seq2[SignalRecord, error] {
+func (e Executions) Signals(ctx context.Context, id api.ID, q ...SignalQuery) iter.Seq2[api.SignalRecord, error] {
 	query, err := transport.Single(q)
-	return walk(err, query.Cursor, func(cursor string) (Page[SignalRecord], error) {
+	return calls.Walk(err, query.Cursor, func(cursor string) (api.Page[api.SignalRecord], error) {
 		query.Cursor = cursor
 		return e.SignalsPage(ctx, id, query)
 	})
 }
 
 // SignalsPage returns one page of them. Codes: execution_not_found, invalid_cursor.
-func (e Executions) SignalsPage(ctx context.Context, id ID, q ...SignalQuery) (Page[SignalRecord], error) {
-	query, path, err := target(id, q)
+func (e Executions) SignalsPage(ctx context.Context, id api.ID, q ...SignalQuery) (api.Page[api.SignalRecord], error) {
+	query, path, err := calls.Target(id, q)
 	if err != nil {
-		return Page[SignalRecord]{}, err
+		return api.Page[api.SignalRecord]{}, err
 	}
 	request := &wire.ListSignalsRequest{
-		PageByID: wire.PageByID{ByID: path, PageFields: pageFields(query.Limit, query.Cursor)}, Suspension: query.SuspensionID, Inline: true,
+		PageByID: wire.PageByID{ByID: path, PageFields: calls.PageFields(query.Limit, query.Cursor)}, Suspension: query.SuspensionID, Inline: true,
 	}
-	return value(transport.Call(ctx, e.via, wire.ListExecutionSignals, request, transport.Options{}))
+	return calls.Value(transport.Call(ctx, e.via, wire.ListExecutionSignals, request, transport.Options{}))
 }
 
 // Usage returns what was used, by dimension, with or without budgets: by all attempts, or by one. Codes: execution_not_found,
 // attempt_not_found.
-func (e Executions) Usage(ctx context.Context, id ID, o ...UsageOptions) (ExecutionUsage, error) {
-	options, path, err := target(id, o)
+func (e Executions) Usage(ctx context.Context, id api.ID, o ...UsageOptions) (api.ExecutionUsage, error) {
+	options, path, err := calls.Target(id, o)
 	if err != nil {
-		return ExecutionUsage{}, err
+		return api.ExecutionUsage{}, err
 	}
-	return value(transport.Call(ctx, e.via, wire.GetUsage, &wire.GetUsageRequest{ByID: path, Attempt: options.Attempt}, transport.Options{}))
+	return calls.Value(transport.Call(ctx, e.via, wire.GetUsage, &wire.GetUsageRequest{ByID: path, Attempt: options.Attempt}, transport.Options{}))
 }
 
 // Budgets returns the budgets that decide whether the execution may start, and whether they would admit it now. Codes:
 // execution_not_found.
-func (e Executions) Budgets(ctx context.Context, id ID) (ApplicableBudgets, error) {
-	path, err := byID(id)
+func (e Executions) Budgets(ctx context.Context, id api.ID) (api.ApplicableBudgets, error) {
+	path, err := calls.ByID(id)
 	if err != nil {
-		return ApplicableBudgets{}, err
+		return api.ApplicableBudgets{}, err
 	}
-	return value(transport.Call(ctx, e.via, wire.ListExecutionBudgets, &path, transport.Options{}))
+	return calls.Value(transport.Call(ctx, e.via, wire.ListExecutionBudgets, &path, transport.Options{}))
 }
 
 // Children iterates over the children that the current run spawned, by name: the members of its children flow. To find those of
 // earlier runs use List with ParentID. Codes: execution_not_found.
-func (e Executions) Children(ctx context.Context, id ID) iter.Seq2[FlowMember, error] {
-	return walk(nil, "", func(cursor string) (Page[FlowMember], error) {
-		return e.ChildrenPage(ctx, id, PageOptions{Cursor: cursor})
+func (e Executions) Children(ctx context.Context, id api.ID) iter.Seq2[api.FlowMember, error] {
+	return calls.Walk(nil, "", func(cursor string) (api.Page[api.FlowMember], error) {
+		return e.ChildrenPage(ctx, id, api.PageOptions{Cursor: cursor})
 	})
 }
 
 // ChildrenPage returns one page of them. Codes: execution_not_found, invalid_cursor.
-func (e Executions) ChildrenPage(ctx context.Context, id ID, o ...PageOptions) (Page[FlowMember], error) {
-	options, path, err := target(id, o)
+func (e Executions) ChildrenPage(ctx context.Context, id api.ID, o ...api.PageOptions) (api.Page[api.FlowMember], error) {
+	options, path, err := calls.Target(id, o)
 	if err != nil {
-		return Page[FlowMember]{}, err
+		return api.Page[api.FlowMember]{}, err
 	}
-	request := &wire.PageByID{ByID: path, PageFields: pageFields(options.Limit, options.Cursor)}
-	return value(transport.Call(ctx, e.via, wire.ListChildren, request, transport.Options{}))
+	request := &wire.PageByID{ByID: path, PageFields: calls.PageFields(options.Limit, options.Cursor)}
+	return calls.Value(transport.Call(ctx, e.via, wire.ListChildren, request, transport.Options{}))
 }
 
 // SetTags sets the given keys and deletes those whose value is nil, all or nothing, and returns all tags.
 //
 // Codes: execution_not_found, invalid_tag_key, invalid_argument, precondition_failed, idempotency_conflict.
-func (e Executions) SetTags(ctx context.Context, id ID, changes map[string]*string, o ...Action) (map[string]string, error) {
-	options, path, err := target(id, o)
+func (e Executions) SetTags(ctx context.Context, id api.ID, changes map[string]*string, o ...Action) (map[string]string, error) {
+	options, path, err := calls.Target(id, o)
 	if err != nil {
 		return nil, err
 	}
@@ -287,15 +289,15 @@ const (
 
 // Filter selects executions: all given parts must hold; of several values of a part, any. The zero Filter selects everything.
 type Filter struct {
-	Status         []Status
+	Status         []api.Status
 	PublicState    []string
 	Reason         []string
 	Next           []string // what the next acquisition does: initial, retry, reclaim, replay, resume
 	Kind           []string
 	Lane           []string
 	InstanceID     []string // of the worker that holds the lease or held the last one
-	FlowID         []ID
-	ParentID       []ID
+	FlowID         []api.ID
+	ParentID       []api.ID
 	Creator        []string
 	IdempotencyKey []string
 	Tags           map[string]string // these keys with these values
@@ -316,8 +318,8 @@ func (f Filter) wire() wire.Filter {
 	w := wire.Filter{
 		Status: texts(f.Status), PublicState: f.PublicState, Reason: f.Reason, Next: f.Next, Kind: f.Kind, Lane: f.Lane,
 		WorkerInstanceID: f.InstanceID, FlowID: texts(f.FlowID), ParentID: texts(f.ParentID), Creator: f.Creator, IdempotencyKey: f.IdempotencyKey,
-		CreatedFrom: wireTime(f.CreatedFrom), CreatedTo: wireTime(f.CreatedTo), CompletedFrom: wireTime(f.CompletedFrom),
-		CompletedTo: wireTime(f.CompletedTo), UpdatedFrom: wireTime(f.UpdatedFrom), UpdatedTo: wireTime(f.UpdatedTo),
+		CreatedFrom: calls.Time(f.CreatedFrom), CreatedTo: calls.Time(f.CreatedTo), CompletedFrom: calls.Time(f.CompletedFrom),
+		CompletedTo: calls.Time(f.CompletedTo), UpdatedFrom: calls.Time(f.UpdatedFrom), UpdatedTo: calls.Time(f.UpdatedTo),
 		PriorityMin: f.PriorityMin, PriorityMax: f.PriorityMax, Query: f.Query,
 	}
 	if len(f.Tags)+len(f.HasTags) > 0 {
@@ -351,10 +353,19 @@ type CountOptions struct {
 	By string // "status", "public_state", "kind", "lane" or "tag.<key>"; "": the total alone
 }
 
-// Count is the number of executions that match a filter.
-type Count = api.Count
-
 // StepsOptions choose the run whose steps are listed.
 type StepsOptions struct {
 	Run *int // nil: the present one
+}
+
+// UsageOptions select the usage to return.
+type UsageOptions struct {
+	Attempt *int // its index; nil: all attempts
+}
+
+// ExplainOptions are the options of Explain.
+type ExplainOptions struct {
+	// Wait makes the call wait up to this long for a change of status, reason or causes; 0: it returns at once; more than a
+	// minute counts as one minute.
+	Wait time.Duration
 }

@@ -1,8 +1,10 @@
-package flowfabric
+package ops
 
 import (
 	"context"
 	"iter"
+
+	"github.com/flowfabric/flowfabric/internal/calls"
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/transport"
@@ -11,29 +13,6 @@ import (
 
 // Lanes shows and controls the named queues. A lane is created by the first submit or Put that names it.
 type Lanes struct{ via transport.Transport }
-
-// LaneState opens or closes a lane.
-type LaneState = api.LaneState
-
-// The states of a lane.
-const (
-	LaneActive   = api.LaneActive
-	LanePaused   = api.LanePaused   // accepts submits, hands out no work
-	LaneDraining = api.LaneDraining // accepts no submits, hands out work
-	LaneDisabled = api.LaneDisabled // neither
-)
-
-// LaneSettings are all settings of a lane. The zero value is the default.
-type LaneSettings = api.LaneSettings
-
-// Lane is a lane, its settings, and its executions in the namespaces of the client.
-type Lane = api.Lane
-
-// LaneRates are executions per second.
-type LaneRates = api.LaneRates
-
-// Rate is an average per second over two periods.
-type Rate = api.Rate
 
 // LaneAction holds the options of a command on a lane.
 type LaneAction struct {
@@ -45,27 +24,27 @@ type LaneAction struct {
 }
 
 // List iterates over the lanes by name.
-func (l Lanes) List(ctx context.Context) iter.Seq2[*Lane, error] {
-	return walk(nil, "", func(cursor string) (Page[*Lane], error) { return l.Page(ctx, PageOptions{Cursor: cursor}) })
+func (l Lanes) List(ctx context.Context) iter.Seq2[*api.Lane, error] {
+	return calls.Walk(nil, "", func(cursor string) (api.Page[*api.Lane], error) { return l.Page(ctx, api.PageOptions{Cursor: cursor}) })
 }
 
 // Page returns one page of the lanes. Codes: invalid_cursor.
-func (l Lanes) Page(ctx context.Context, o ...PageOptions) (Page[*Lane], error) {
+func (l Lanes) Page(ctx context.Context, o ...api.PageOptions) (api.Page[*api.Lane], error) {
 	options, err := transport.Single(o)
 	if err != nil {
-		return Page[*Lane]{}, err
+		return api.Page[*api.Lane]{}, err
 	}
-	return value(transport.Call(ctx, l.via, wire.ListLanes, &wire.ListLanesRequest{PageFields: pageFields(options.Limit, options.Cursor)}, transport.Options{}))
+	return calls.Value(transport.Call(ctx, l.via, wire.ListLanes, &wire.ListLanesRequest{PageFields: calls.PageFields(options.Limit, options.Cursor)}, transport.Options{}))
 }
 
 // Get returns a lane. Codes: lane_not_found.
-func (l Lanes) Get(ctx context.Context, name string) (*Lane, error) {
+func (l Lanes) Get(ctx context.Context, name string) (*api.Lane, error) {
 	return transport.Call(ctx, l.via, wire.GetLane, &wire.ByLane{Lane: name}, transport.Options{})
 }
 
 // Put sets all settings of a lane and creates it if it does not exist. Codes: invalid_argument, precondition_failed,
 // lane_not_found if a Revision is given and the lane does not exist.
-func (l Lanes) Put(ctx context.Context, name string, s LaneSettings, o ...LaneAction) (*Lane, error) {
+func (l Lanes) Put(ctx context.Context, name string, s api.LaneSettings, o ...LaneAction) (*api.Lane, error) {
 	options, err := transport.Single(o)
 	if err != nil {
 		return nil, err
@@ -77,26 +56,26 @@ func (l Lanes) Put(ctx context.Context, name string, s LaneSettings, o ...LaneAc
 }
 
 // Pause makes the lane accept submits but hand out no work. Codes: lane_not_found, precondition_failed.
-func (l Lanes) Pause(ctx context.Context, name string, o ...LaneAction) (*Lane, error) {
+func (l Lanes) Pause(ctx context.Context, name string, o ...LaneAction) (*api.Lane, error) {
 	return l.act(ctx, wire.PauseLane, name, o)
 }
 
 // Resume opens the lane again. Codes: lane_not_found, precondition_failed.
-func (l Lanes) Resume(ctx context.Context, name string, o ...LaneAction) (*Lane, error) {
+func (l Lanes) Resume(ctx context.Context, name string, o ...LaneAction) (*api.Lane, error) {
 	return l.act(ctx, wire.ResumeLane, name, o)
 }
 
 // Drain makes the lane hand out work but accept no submits. Codes: lane_not_found, precondition_failed.
-func (l Lanes) Drain(ctx context.Context, name string, o ...LaneAction) (*Lane, error) {
+func (l Lanes) Drain(ctx context.Context, name string, o ...LaneAction) (*api.Lane, error) {
 	return l.act(ctx, wire.DrainLane, name, o)
 }
 
 // Disable makes the lane neither accept submits nor hand out work. Codes: lane_not_found, precondition_failed.
-func (l Lanes) Disable(ctx context.Context, name string, o ...LaneAction) (*Lane, error) {
+func (l Lanes) Disable(ctx context.Context, name string, o ...LaneAction) (*api.Lane, error) {
 	return l.act(ctx, wire.DisableLane, name, o)
 }
 
-func (l Lanes) act(ctx context.Context, call wire.Call[wire.LaneActionRequest, Lane], name string, o []LaneAction) (*Lane, error) {
+func (l Lanes) act(ctx context.Context, call wire.Call[wire.LaneActionRequest, api.Lane], name string, o []LaneAction) (*api.Lane, error) {
 	options, err := transport.Single(o)
 	if err != nil {
 		return nil, err

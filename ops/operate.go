@@ -1,4 +1,4 @@
-package flowfabric
+package ops
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/api"
+	"github.com/flowfabric/flowfabric/internal/calls"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/transport"
 	"github.com/flowfabric/flowfabric/internal/wire"
@@ -24,22 +25,22 @@ type Operate struct{ via transport.Transport }
 // Codes: execution_not_terminal, max_replays_exhausted, lane_not_accepting; for a member also flow_already_terminal if its flow
 // was cancelled, dependencies_impossible with the members to replay first, descendant_active, replay_too_large above 1000
 // members.
-func (p Operate) Replay(ctx context.Context, id ID, o ...ReplayOptions) (*Execution, error) {
-	options, path, err := target(id, o)
+func (p Operate) Replay(ctx context.Context, id api.ID, o ...ReplayOptions) (*api.Execution, error) {
+	options, path, err := calls.Target(id, o)
 	if err != nil {
 		return nil, err
 	}
 	request := &wire.ReplayRequest{ByID: path}
 	request.Body.ActionFields = options.wire()
 	request.Body.ReplayFields = wire.ReplayFields{
-		DeadlineAt: wireTime(options.Deadline), KeepSteps: options.KeepSteps, Cascade: string(options.Cascade), IgnoreDependencies: options.IgnoreDependencies,
+		DeadlineAt: calls.Time(options.Deadline), KeepSteps: options.KeepSteps, Cascade: string(options.Cascade), IgnoreDependencies: options.IgnoreDependencies,
 	}
 	return transport.Call(ctx, p.via, wire.ReplayExecution, request, transport.Options{Key: options.RequestKey})
 }
 
 // SetPriority changes the priority of a waiting execution; it is clamped to 0..9000. Codes: execution_not_active.
-func (p Operate) SetPriority(ctx context.Context, id ID, priority int, o ...Action) (*Execution, error) {
-	options, path, err := target(id, o)
+func (p Operate) SetPriority(ctx context.Context, id api.ID, priority int, o ...Action) (*api.Execution, error) {
+	options, path, err := calls.Target(id, o)
 	if err != nil {
 		return nil, err
 	}
@@ -49,56 +50,56 @@ func (p Operate) SetPriority(ctx context.Context, id ID, priority int, o ...Acti
 }
 
 // Hold keeps the execution from starting until ReleaseHold; a running attempt continues. Codes: execution_not_active.
-func (p Operate) Hold(ctx context.Context, id ID, o ...Action) (*Execution, error) {
+func (p Operate) Hold(ctx context.Context, id api.ID, o ...Action) (*api.Execution, error) {
 	return act(ctx, p.via, wire.HoldExecution, id, o)
 }
 
 // ReleaseHold ends a hold. Codes: execution_not_active.
-func (p Operate) ReleaseHold(ctx context.Context, id ID, o ...Action) (*Execution, error) {
+func (p Operate) ReleaseHold(ctx context.Context, id api.ID, o ...Action) (*api.Execution, error) {
 	return act(ctx, p.via, wire.ReleaseHold, id, o)
 }
 
 // Revoke revokes the lease of the worker that runs the execution; another may claim it. Codes: no_active_lease,
 // execution_not_active.
-func (p Operate) Revoke(ctx context.Context, id ID, o ...RevokeOptions) (Revocation, error) {
-	options, path, err := target(id, o)
+func (p Operate) Revoke(ctx context.Context, id api.ID, o ...RevokeOptions) (api.Revocation, error) {
+	options, path, err := calls.Target(id, o)
 	if err != nil {
-		return Revocation{}, err
+		return api.Revocation{}, err
 	}
 	request := &wire.RevokeRequest{ByID: path}
 	request.Body.ActionFields, request.Body.Hold, request.Body.HandTo = options.wire(), options.Hold, options.HandTo
 	answer, err := transport.Call(ctx, p.via, wire.RevokeLease, request, transport.Options{Key: options.RequestKey})
 	if err != nil {
-		return Revocation{}, err
+		return api.Revocation{}, err
 	}
 	return answer.Concealed(), nil
 }
 
 // Claim leases the execution to an operator, whatever capabilities it requires. Codes: execution_not_eligible,
 // lease_conflict, grant_outstanding, lane_not_claimable, execution_not_active.
-func (p Operate) Claim(ctx context.Context, id ID, o ...OperatorClaim) (*Claimed, error) {
-	options, path, err := target(id, o)
+func (p Operate) Claim(ctx context.Context, id api.ID, o ...OperatorClaim) (*api.Claimed, error) {
+	options, path, err := calls.Target(id, o)
 	if err != nil {
 		return nil, err
 	}
 	request := &wire.OperatorClaimRequest{ByID: path}
 	body := &request.Body
 	body.ActionFields, body.WorkerID, body.WorkerInstanceID = options.wire(), options.WorkerID, options.InstanceID
-	body.LeaseTTLMS, body.Force = millis(options.LeaseTTL), options.Force
+	body.LeaseTTLMS, body.Force = calls.Millis(options.LeaseTTL), options.Force
 	return transport.Call(ctx, p.via, wire.ClaimExecution, request, transport.Options{Key: options.RequestKey})
 }
 
 // Resume ends a wait regardless of its condition. With ExpectedSuspensionID, repeating it succeeds.
 //
 // Codes: execution_not_suspended, suspension_mismatch, execution_not_active, invalid_argument.
-func (p Operate) Resume(ctx context.Context, id ID, o ...ResumeOptions) (*Execution, error) {
-	options, path, err := target(id, o)
+func (p Operate) Resume(ctx context.Context, id api.ID, o ...ResumeOptions) (*api.Execution, error) {
+	options, path, err := calls.Target(id, o)
 	if err != nil {
 		return nil, err
 	}
 	request := &wire.ResumeRequest{ByID: path}
 	request.Body.ActionFields = options.wire()
-	request.Body.ResumeFields = wire.ResumeFields{DelayMS: millis(options.Delay), ExpectedSuspensionID: options.ExpectedSuspensionID}
+	request.Body.ResumeFields = wire.ResumeFields{DelayMS: calls.Millis(options.Delay), ExpectedSuspensionID: options.ExpectedSuspensionID}
 	return transport.Call(ctx, p.via, wire.ResumeExecution, request, transport.Options{Key: options.RequestKey})
 }
 
@@ -107,59 +108,53 @@ func (p Operate) Resume(ctx context.Context, id ID, o ...ResumeOptions) (*Execut
 //
 // Codes: waitpoint_ambiguous without WaitpointID unless exactly one is active, waitpoint_not_found, waitpoint_closed,
 // waitpoint_expired, lane_mismatch, principal_required, invalid_signal, reserved_name, payload_too_large, signal_limit_exceeded.
-func (p Operate) Approve(ctx context.Context, id ID, a Approve) (SignalReceipt, error) {
-	path, err := byID(id)
+func (p Operate) Approve(ctx context.Context, id api.ID, a Approve) (api.SignalReceipt, error) {
+	path, err := calls.ByID(id)
 	if err != nil {
-		return SignalReceipt{}, err
+		return api.SignalReceipt{}, err
 	}
 	request := &wire.ApproveRequest{ByID: path}
 	request.Body.ActionFields = a.Action.wire()
 	if request.Body.ApproveFields, err = a.wire(); err != nil {
-		return SignalReceipt{}, err
+		return api.SignalReceipt{}, err
 	}
-	return value(transport.Call(ctx, p.via, wire.ApproveExecution, request, transport.Options{Key: a.RequestKey}))
+	return calls.Value(transport.Call(ctx, p.via, wire.ApproveExecution, request, transport.Options{Key: a.RequestKey}))
 }
-
-// The names of the signals that carry a person's decision.
-const (
-	signalApproved = "approved"
-	signalRejected = "rejected"
-)
 
 // wire converts the signal of an operator, without the action.
 func (a *Approve) wire() (wire.ApproveFields, error) {
 	return wire.ApproveFields{
-		WaitpointID: a.WaitpointID, Name: cmp.Or(a.Name, signalApproved), Suffix: a.Suffix, Lane: a.Lane, Comment: a.Comment,
+		WaitpointID: a.WaitpointID, Name: cmp.Or(a.Name, calls.SignalApproved), Suffix: a.Suffix, Lane: a.Lane, Comment: a.Comment,
 		PayloadField: wire.PayloadField{Payload: a.Payload},
 	}, a.Payload.Problem("payload")
 }
 
 // Retain keeps the execution from retention and Delete. Codes: invalid_argument if the reason is missing.
-func (p Operate) Retain(ctx context.Context, id ID, o RetainOptions) (*Execution, error) {
-	path, err := byID(id)
+func (p Operate) Retain(ctx context.Context, id api.ID, o RetainOptions) (*api.Execution, error) {
+	path, err := calls.ByID(id)
 	if err != nil {
 		return nil, err
 	}
 	request := &wire.RetainRequest{ByID: path}
-	request.Body.Reason, request.Body.Expect, request.Body.Until = o.Reason, o.Expect.wire(), wireTime(o.Until)
+	request.Body.Reason, request.Body.Expect, request.Body.Until = o.Reason, o.Expect.wire(), calls.Time(o.Until)
 	return transport.Call(ctx, p.via, wire.RetainExecution, request, transport.Options{Key: o.RequestKey})
 }
 
-// EndRetain undoes Retain.
-func (p Operate) EndRetain(ctx context.Context, id ID, o ...Action) (*Execution, error) {
+// Unretain undoes Retain.
+func (p Operate) Unretain(ctx context.Context, id api.ID, o ...Action) (*api.Execution, error) {
 	return act(ctx, p.via, wire.EndRetain, id, o)
 }
 
 // Delete removes a finished execution and all its data. A member of a flow can be deleted once the outermost flow has ended; it
 // keeps its place in the graph (FlowMember.DeletedAt). Codes: execution_not_terminal, retained.
-func (p Operate) Delete(ctx context.Context, id ID, o ...Action) error {
+func (p Operate) Delete(ctx context.Context, id api.ID, o ...Action) error {
 	_, err := act(ctx, p.via, wire.DeleteExecution, id, o)
 	return err
 }
 
 // act makes a call whose only content is the action.
-func act[Ans any](ctx context.Context, via transport.Transport, call wire.Call[wire.ActionRequest, Ans], id ID, o []Action) (*Ans, error) {
-	options, path, err := target(id, o)
+func act[Ans any](ctx context.Context, via transport.Transport, call wire.Call[wire.ActionRequest, Ans], id api.ID, o []Action) (*Ans, error) {
+	options, path, err := calls.Target(id, o)
 	if err != nil {
 		return nil, err
 	}
@@ -171,16 +166,11 @@ func (a Action) wire() wire.ActionFields {
 	return wire.ActionFields{Reason: a.Reason, Expect: a.Expect.wire()}
 }
 
-func (x Expect) wire() *wire.Expect {
-	if x == (Expect{}) {
-		return nil
-	}
-	return &wire.Expect{Status: string(x.Status), LeaseEpoch: x.LeaseEpoch, LeaseID: x.LeaseID}
-}
+func (x Expect) wire() *wire.Expect { return calls.Expected(string(x.Status), x.LeaseID, x.LeaseEpoch) }
 
 // Bulk starts a durable job that applies an action to many executions. Codes: invalid_argument, missing_field, unknown_field,
 // invalid_filter, bulk_limit_exceeded.
-func (p Operate) Bulk(ctx context.Context, r BulkRequest) (*BulkJob, error) {
+func (p Operate) Bulk(ctx context.Context, r BulkRequest) (*api.BulkJob, error) {
 	body, err := r.wire()
 	if err != nil {
 		return nil, err
@@ -192,35 +182,35 @@ func (r *BulkRequest) wire() (wire.BulkRequest, error) {
 	body := wire.BulkRequest{
 		Action: r.Action, IDs: texts(r.IDs), All: r.All, DryRun: r.DryRun, MaxAffected: r.MaxAffected, RatePerSecond: r.RatePerSecond,
 		Reason: r.Reason, Args: wire.BulkArgs{
-			Tags: r.Tags, Until: wireTime(r.Until), DelayMS: millis(r.Delay),
+			Tags: r.Tags, Until: calls.Time(r.Until), DelayMS: calls.Millis(r.Delay),
 			ReplayFields: wire.ReplayFields{
-				DeadlineAt: wireTime(r.Deadline), KeepSteps: r.KeepSteps, Cascade: string(r.Cascade), IgnoreDependencies: r.IgnoreDependencies,
+				DeadlineAt: calls.Time(r.Deadline), KeepSteps: r.KeepSteps, Cascade: string(r.Cascade), IgnoreDependencies: r.IgnoreDependencies,
 			},
 		},
 	}
 	if s := r.Signal; s != nil {
 		if err := s.Payload.Problem("payload"); err != nil {
-			return body, within("args", err)
+			return body, api.Within("args", err)
 		}
-		body.Args.Name, body.Args.Suffix, body.Args.Lane, body.Args.Comment = cmp.Or(s.Name, signalApproved), s.Suffix, s.Lane, s.Comment
+		body.Args.Name, body.Args.Suffix, body.Args.Lane, body.Args.Comment = cmp.Or(s.Name, calls.SignalApproved), s.Suffix, s.Lane, s.Comment
 		body.Args.Payload = s.Payload
 	}
 	if filter := r.Filter.wire(); !reflect.ValueOf(filter).IsZero() {
 		body.Filter = &filter
 	}
-	if r.Action == BulkPriority || r.Priority != 0 {
+	if r.Action == api.BulkPriority || r.Priority != 0 {
 		body.Args.Priority = &r.Priority
 	}
 	return body, nil
 }
 
 // BulkStatus returns a job. Codes: job_not_found.
-func (p Operate) BulkStatus(ctx context.Context, jobID string) (*BulkJob, error) {
+func (p Operate) BulkStatus(ctx context.Context, jobID string) (*api.BulkJob, error) {
 	return p.job(ctx, jobID, 0)
 }
 
 // job returns a job; if wait is not 0, once it has ended or the wait is over.
-func (p Operate) job(ctx context.Context, jobID string, wait time.Duration) (*BulkJob, error) {
+func (p Operate) job(ctx context.Context, jobID string, wait time.Duration) (*api.BulkJob, error) {
 	path, err := byJob(jobID)
 	if err != nil {
 		return nil, err
@@ -232,9 +222,9 @@ func (p Operate) job(ctx context.Context, jobID string, wait time.Duration) (*Bu
 const jobRuns = "running"
 
 // WaitBulk returns the job when it is done or stopped. It waits as long as ctx allows. Codes: job_not_found.
-func (p Operate) WaitBulk(ctx context.Context, jobID string) (*BulkJob, error) {
+func (p Operate) WaitBulk(ctx context.Context, jobID string) (*api.BulkJob, error) {
 	for {
-		job, err := p.job(ctx, jobID, longPoll)
+		job, err := p.job(ctx, jobID, calls.LongPoll)
 		switch {
 		case ctx.Err() != nil:
 			return nil, fmt.Errorf("flowfabric: waiting for bulk job %s: %w", jobID, context.Cause(ctx))
@@ -245,7 +235,7 @@ func (p Operate) WaitBulk(ctx context.Context, jobID string) (*BulkJob, error) {
 }
 
 // StopBulk stops a job; its changes so far are kept. Codes: job_not_found.
-func (p Operate) StopBulk(ctx context.Context, jobID string, o ...StopOptions) (*BulkJob, error) {
+func (p Operate) StopBulk(ctx context.Context, jobID string, o ...StopOptions) (*api.BulkJob, error) {
 	options, err := transport.Single(o)
 	if err != nil {
 		return nil, err
@@ -260,50 +250,52 @@ func (p Operate) StopBulk(ctx context.Context, jobID string, o ...StopOptions) (
 }
 
 // BulkJobs iterates over the jobs, newest first. A job is deleted seven days after its end.
-func (p Operate) BulkJobs(ctx context.Context) iter.Seq2[*BulkJob, error] {
-	return walk(nil, "", func(cursor string) (Page[*BulkJob], error) { return p.BulkJobsPage(ctx, PageOptions{Cursor: cursor}) })
+func (p Operate) BulkJobs(ctx context.Context) iter.Seq2[*api.BulkJob, error] {
+	return calls.Walk(nil, "", func(cursor string) (api.Page[*api.BulkJob], error) {
+		return p.BulkJobsPage(ctx, api.PageOptions{Cursor: cursor})
+	})
 }
 
 // BulkJobsPage returns one page of the jobs. Codes: invalid_cursor.
-func (p Operate) BulkJobsPage(ctx context.Context, o ...PageOptions) (Page[*BulkJob], error) {
+func (p Operate) BulkJobsPage(ctx context.Context, o ...api.PageOptions) (api.Page[*api.BulkJob], error) {
 	options, err := transport.Single(o)
 	if err != nil {
-		return Page[*BulkJob]{}, err
+		return api.Page[*api.BulkJob]{}, err
 	}
-	request := &wire.ListBulkRequest{PageFields: pageFields(options.Limit, options.Cursor)}
-	return value(transport.Call(ctx, p.via, wire.ListBulk, request, transport.Options{}))
+	request := &wire.ListBulkRequest{PageFields: calls.PageFields(options.Limit, options.Cursor)}
+	return calls.Value(transport.Call(ctx, p.via, wire.ListBulk, request, transport.Options{}))
 }
 
 // BulkItems iterates over the results of a job, in the order in which they occurred. The first 10 000 executions that were
 // refused and the first 10 000 that were changed are kept as long as the job; the others are only counted.
 //
 // Codes: job_not_found, invalid_cursor.
-func (p Operate) BulkItems(ctx context.Context, jobID string, o ...BulkItemOptions) iter.Seq2[BulkItem, error] {
+func (p Operate) BulkItems(ctx context.Context, jobID string, o ...BulkItemOptions) iter.Seq2[api.BulkItem, error] {
 	options, err := transport.Single(o)
-	return walk(err, options.Cursor, func(cursor string) (Page[BulkItem], error) {
+	return calls.Walk(err, options.Cursor, func(cursor string) (api.Page[api.BulkItem], error) {
 		options.Cursor = cursor
 		return p.BulkItemsPage(ctx, jobID, options)
 	})
 }
 
 // BulkItemsPage returns one page of the results of a job. Codes: job_not_found, invalid_cursor.
-func (p Operate) BulkItemsPage(ctx context.Context, jobID string, o ...BulkItemOptions) (Page[BulkItem], error) {
+func (p Operate) BulkItemsPage(ctx context.Context, jobID string, o ...BulkItemOptions) (api.Page[api.BulkItem], error) {
 	options, err := transport.Single(o)
 	if err != nil {
-		return Page[BulkItem]{}, err
+		return api.Page[api.BulkItem]{}, err
 	}
 	path, err := byJob(jobID)
 	if err != nil {
-		return Page[BulkItem]{}, err
+		return api.Page[api.BulkItem]{}, err
 	}
-	request := &wire.ListBulkItemsRequest{BulkByID: path, PageFields: pageFields(options.Limit, options.Cursor), OK: options.OK}
-	return value(transport.Call(ctx, p.via, wire.ListBulkItems, request, transport.Options{}))
+	request := &wire.ListBulkItemsRequest{BulkByID: path, PageFields: calls.PageFields(options.Limit, options.Cursor), OK: options.OK}
+	return calls.Value(transport.Call(ctx, p.via, wire.ListBulkItems, request, transport.Options{}))
 }
 
 // byJob formats the id of a job for a path; invalid_id.
 func byJob(jobID string) (wire.BulkByID, error) {
 	if _, ok := base.ParseUUID(jobID); !ok {
-		return wire.BulkByID{}, newError(base.CodeInvalidID, "%s is not a job id", base.QuoteID(jobID)).At("job_id", "give it as the job shows it")
+		return wire.BulkByID{}, calls.Refuse(base.CodeInvalidID, "%s is not a job id", base.QuoteID(jobID)).At("job_id", "give it as the job shows it")
 	}
 	return wire.BulkByID{ID: jobID}, nil
 }
@@ -332,12 +324,9 @@ const (
 // RevokeOptions are the options of Revoke.
 type RevokeOptions struct {
 	Action
-	Hold   bool    // hold the execution in the same transaction, so that no worker claims it yet
-	HandTo *HandTo // grant it to this worker in the same transaction; nil: any worker may claim it
+	Hold   bool        // hold the execution in the same transaction, so that no worker claims it yet
+	HandTo *api.HandTo // grant it to this worker in the same transaction; nil: any worker may claim it
 }
-
-// Revocation is the answer to Revoke.
-type Revocation = api.Revocation
 
 // OperatorClaim holds the options of Operate.Claim.
 type OperatorClaim struct {
@@ -351,28 +340,14 @@ type OperatorClaim struct {
 // RetainOptions say how long and why an execution is kept. The reason is required.
 type RetainOptions struct {
 	Action
-	Until time.Time // zero: until EndRetain
+	Until time.Time // zero: until Unretain
 }
-
-// The actions of a bulk job.
-const (
-	BulkCancel      = api.BulkCancel
-	BulkReplay      = api.BulkReplay
-	BulkPriority    = api.BulkPriority
-	BulkHold        = api.BulkHold
-	BulkReleaseHold = api.BulkReleaseHold
-	BulkResume      = api.BulkResume
-	BulkSignal      = api.BulkSignal
-	BulkTag         = api.BulkTag
-	BulkRetain      = api.BulkRetain
-	BulkDelete      = api.BulkDelete
-)
 
 // BulkRequest selects the action and the executions of a bulk job: those of a filter, of a list of ids, or all of them.
 type BulkRequest struct {
 	Action      string // one of the Bulk constants
 	Filter      Filter
-	IDs         []ID
+	IDs         []api.ID
 	All         bool // required if there is neither a filter nor a list
 	DryRun      bool // count and return a sample, change nothing
 	MaxAffected *int // refuse if more executions would be affected
@@ -395,9 +370,6 @@ type BulkRequest struct {
 	IgnoreDependencies bool
 }
 
-// BulkJob is a bulk job and its progress, or the result of a dry run.
-type BulkJob = api.BulkJob
-
 // StopOptions are the options of StopBulk.
 type StopOptions struct {
 	Reason string // at most 1024 bytes; recorded in the audit log
@@ -410,5 +382,16 @@ type BulkItemOptions struct {
 	Cursor string // NextCursor of the page before, of the same job with the same OK
 }
 
-// BulkItem is the result of a bulk job for one execution.
-type BulkItem = api.BulkItem
+// Action holds the options of every operator command.
+type Action struct {
+	Reason     string // at most 1024 bytes; recorded in the event
+	RequestKey string // makes the call repeatable for 24 hours; minted by the client when empty
+	Expect     Expect // refuse with precondition_failed when the execution is not as expected
+}
+
+// Expect is the expected state of an execution; zero fields are not compared.
+type Expect struct {
+	Status     api.Status
+	LeaseID    string
+	LeaseEpoch int64
+}

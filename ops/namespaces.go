@@ -1,8 +1,10 @@
-package flowfabric
+package ops
 
 import (
 	"context"
 	"iter"
+
+	"github.com/flowfabric/flowfabric/internal/calls"
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/transport"
@@ -13,35 +15,31 @@ import (
 // other than the default.
 type Namespaces struct{ via transport.Transport }
 
-// NamespaceSettings are all settings of a namespace. The zero value is the default.
-type NamespaceSettings = api.NamespaceSettings
-
-// Namespace is a namespace and its settings.
-type Namespace = api.Namespace
-
 // List iterates over the namespaces by name.
-func (n Namespaces) List(ctx context.Context) iter.Seq2[*Namespace, error] {
-	return walk(nil, "", func(cursor string) (Page[*Namespace], error) { return n.Page(ctx, PageOptions{Cursor: cursor}) })
+func (n Namespaces) List(ctx context.Context) iter.Seq2[*api.Namespace, error] {
+	return calls.Walk(nil, "", func(cursor string) (api.Page[*api.Namespace], error) {
+		return n.Page(ctx, api.PageOptions{Cursor: cursor})
+	})
 }
 
 // Page returns one page of the namespaces. Codes: invalid_cursor.
-func (n Namespaces) Page(ctx context.Context, o ...PageOptions) (Page[*Namespace], error) {
+func (n Namespaces) Page(ctx context.Context, o ...api.PageOptions) (api.Page[*api.Namespace], error) {
 	options, err := transport.Single(o)
 	if err != nil {
-		return Page[*Namespace]{}, err
+		return api.Page[*api.Namespace]{}, err
 	}
-	request := &wire.ListNamespacesRequest{PageFields: pageFields(options.Limit, options.Cursor)}
-	return value(transport.Call(ctx, n.via, wire.ListNamespaces, request, transport.Options{}))
+	request := &wire.ListNamespacesRequest{PageFields: calls.PageFields(options.Limit, options.Cursor)}
+	return calls.Value(transport.Call(ctx, n.via, wire.ListNamespaces, request, transport.Options{}))
 }
 
 // Get returns a namespace. Codes: namespace_not_found.
-func (n Namespaces) Get(ctx context.Context, name string) (*Namespace, error) {
+func (n Namespaces) Get(ctx context.Context, name string) (*api.Namespace, error) {
 	return transport.Call(ctx, n.via, wire.GetNamespace, &wire.ByNamespace{Name: name}, transport.Options{})
 }
 
 // Put sets all settings of a namespace and sets it up if it is not. Codes: invalid_argument, precondition_failed,
 // namespace_not_found if a Revision is given and the namespace is not set up.
-func (n Namespaces) Put(ctx context.Context, name string, s NamespaceSettings, o ...AdminAction) (*Namespace, error) {
+func (n Namespaces) Put(ctx context.Context, name string, s api.NamespaceSettings, o ...AdminAction) (*api.Namespace, error) {
 	options, err := transport.Single(o)
 	if err != nil {
 		return nil, err

@@ -1,8 +1,10 @@
-package flowfabric
+package ops
 
 import (
 	"context"
 	"iter"
+
+	"github.com/flowfabric/flowfabric/internal/calls"
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/transport"
@@ -16,106 +18,32 @@ import (
 // A Revision in an AdminAction that differs from the budget's is stale_version.
 type Budgets struct{ via transport.Transport }
 
-// Budget is the definition of a budget.
-type Budget = api.Budget
-
-// BudgetDefinition defines a budget that is created with an execution or a flow and covers it. Its fields are those of Budget.
-type BudgetDefinition = api.BudgetDefinition
-
-// Limit holds the limits of a dimension. The zero value counts without limiting.
-type Limit = api.BudgetLimits
-
-// BudgetScope is what a budget covers.
-type BudgetScope = api.BudgetScope
-
-// BudgetReset is when a budget starts a new epoch: at intervals, or by the calendar. The zero value: never.
-type BudgetReset = api.BudgetReset
-
-// HardAction is the action taken when a hard limit is breached.
-type HardAction = api.HardAction
-
-// The actions on a hard breach.
-const (
-	BlockNew           = api.BlockNew           // new work waits until there is room, running work continues
-	FailReporter       = api.FailReporter       // the reporting execution fails, without a retry
-	SuspendForApproval = api.SuspendForApproval // the reporting execution waits until an operator raises the limit or refuses
-	CancelRunning      = api.CancelRunning      // all running work that is charged to the budget is cancelled
-)
-
-// LossAction says what happens to the reservation of a lost lease.
-type LossAction = api.LossAction
-
-// The actions when a lease is lost.
-const (
-	ReleaseReserved = api.ReleaseReserved // it is returned to the budget
-	ForfeitReserved = api.ForfeitReserved // it counts as used
-)
-
-// BudgetApproval configures the approval that SuspendForApproval asks for.
-type BudgetApproval = api.BudgetApproval
-
-// BudgetStatus is a budget with its current numbers, read at one moment.
-type BudgetStatus = api.BudgetStatus
-
-// CreatedBudget is a budget and whether this call created it: its Outcome is BudgetCreated or BudgetExists.
-type CreatedBudget = api.CreatedBudget
-
-// The outcomes of Budgets.Create.
-const (
-	BudgetCreated = api.BudgetCreated
-	BudgetExists  = api.BudgetExists // one with this definition existed already
-)
-
-// BudgetDimension is a dimension with its limits and its numbers.
-type BudgetDimension = api.BudgetDimension
-
-// BudgetBreach is a hard limit that was reached.
-type BudgetBreach = api.BudgetBreach
-
-// BudgetHolder is a lease or grant that is charged to a budget.
-type BudgetHolder = api.BudgetHolder
-
-// BudgetUpdate changes a budget. Nil fields are left as they are.
-type BudgetUpdate = api.BudgetUpdate
-
-// LimitChange changes the limits of a dimension. Nil fields are left as they are.
-type LimitChange = api.LimitChange
-
-// BudgetEpoch is a past epoch of a budget.
-type BudgetEpoch = api.BudgetEpoch
-
-// EpochUse is the usage of a dimension in an epoch.
-type EpochUse = api.EpochUse
-
-// BudgetSpend is the usage of a budget by an execution in an epoch.
-type BudgetSpend = api.BudgetSpend
-
 // BudgetQuery filters a list of budgets. The zero value: all of them.
 type BudgetQuery struct {
 	Scope     string // a type, or type:value, such as lane:mail
 	Exhausted *bool  // whether some dimension has no room for new work
 	State     string // active, closed
-	PageOptions
+	api.PageOptions
 }
 
 // SpendQuery filters the usage of a budget by execution. The zero value selects all usage of the current epoch.
 type SpendQuery struct {
 	Epoch       *int64
-	ExecutionID ID
-	PageOptions
+	ExecutionID api.ID
+	api.PageOptions
 }
 
 // Create creates a budget. With the same definition again, by name or by id, it returns the existing one.
 //
 // Codes: invalid_budget with the field, budget_already_exists for another definition, budget_not_found for the parent,
 // execution_not_found and flow_not_found for the scope, idempotency_conflict.
-func (b Budgets) Create(ctx context.Context, definition Budget, o ...AdminAction) (*CreatedBudget, error) {
+func (b Budgets) Create(ctx context.Context, definition api.Budget, o ...AdminAction) (*api.CreatedBudget, error) {
 	options, err := transport.Single(o)
 	if err != nil {
 		return nil, err
 	}
 	if definition.Dimensions == nil {
-		definition.Dimensions = map[string]Limit{} // an empty map is rejected by validation
+		definition.Dimensions = map[string]api.BudgetLimits{} // an empty map is rejected by validation
 	}
 	var request wire.CreateBudgetRequest
 	request.Body.Budget, request.Body.AdminFields = definition, options.wire()
@@ -123,36 +51,36 @@ func (b Budgets) Create(ctx context.Context, definition Budget, o ...AdminAction
 }
 
 // Get returns a budget and its numbers. Codes: budget_not_found.
-func (b Budgets) Get(ctx context.Context, budget string) (*BudgetStatus, error) {
+func (b Budgets) Get(ctx context.Context, budget string) (*api.BudgetStatus, error) {
 	return transport.Call(ctx, b.via, wire.GetBudget, &wire.ByBudget{ID: budget}, transport.Options{})
 }
 
 // List iterates over the budgets by id, the oldest first. Codes: invalid_argument, invalid_cursor.
-func (b Budgets) List(ctx context.Context, q ...BudgetQuery) iter.Seq2[*BudgetStatus, error] {
+func (b Budgets) List(ctx context.Context, q ...BudgetQuery) iter.Seq2[*api.BudgetStatus, error] {
 	query, err := transport.Single(q)
-	return walk(err, query.Cursor, func(cursor string) (Page[*BudgetStatus], error) {
+	return calls.Walk(err, query.Cursor, func(cursor string) (api.Page[*api.BudgetStatus], error) {
 		query.Cursor = cursor
 		return b.Page(ctx, query)
 	})
 }
 
 // Page returns one page of them. Codes: invalid_argument, invalid_cursor.
-func (b Budgets) Page(ctx context.Context, q ...BudgetQuery) (Page[*BudgetStatus], error) {
+func (b Budgets) Page(ctx context.Context, q ...BudgetQuery) (api.Page[*api.BudgetStatus], error) {
 	query, err := transport.Single(q)
 	if err != nil {
-		return Page[*BudgetStatus]{}, err
+		return api.Page[*api.BudgetStatus]{}, err
 	}
 	request := &wire.ListBudgetsRequest{
-		PageFields: pageFields(query.Limit, query.Cursor), Scope: query.Scope, Exhausted: query.Exhausted, State: query.State,
+		PageFields: calls.PageFields(query.Limit, query.Cursor), Scope: query.Scope, Exhausted: query.Exhausted, State: query.State,
 	}
-	return value(transport.Call(ctx, b.via, wire.ListBudgets, request, transport.Options{}))
+	return calls.Value(transport.Call(ctx, b.via, wire.ListBudgets, request, transport.Options{}))
 }
 
 // Update changes the given settings. If that makes room, work that waits for it starts at once.
 //
 // Codes: budget_not_found, stale_version, invalid_budget, limit_below_usage with the minimum, budget_in_use for a dimension with
 // reservations, budget_already_exists for a name in use.
-func (b Budgets) Update(ctx context.Context, budget string, u BudgetUpdate, o ...AdminAction) (*BudgetStatus, error) {
+func (b Budgets) Update(ctx context.Context, budget string, u api.BudgetUpdate, o ...AdminAction) (*api.BudgetStatus, error) {
 	options, err := transport.Single(o)
 	if err != nil {
 		return nil, err
@@ -164,17 +92,17 @@ func (b Budgets) Update(ctx context.Context, budget string, u BudgetUpdate, o ..
 
 // Close stops a budget from admitting work and accepting charges; running work can still book usage. Codes: budget_not_found,
 // stale_version.
-func (b Budgets) Close(ctx context.Context, budget string, o ...AdminAction) (*BudgetStatus, error) {
+func (b Budgets) Close(ctx context.Context, budget string, o ...AdminAction) (*api.BudgetStatus, error) {
 	return changeBudget(ctx, b, wire.CloseBudget, budget, o)
 }
 
 // Reopen undoes Close. Codes: budget_not_found, stale_version.
-func (b Budgets) Reopen(ctx context.Context, budget string, o ...AdminAction) (*BudgetStatus, error) {
+func (b Budgets) Reopen(ctx context.Context, budget string, o ...AdminAction) (*api.BudgetStatus, error) {
 	return changeBudget(ctx, b, wire.ReopenBudget, budget, o)
 }
 
 // Reset starts a new epoch now and leaves the schedule unchanged. Codes: budget_not_found, stale_version.
-func (b Budgets) Reset(ctx context.Context, budget string, o ...AdminAction) (*BudgetStatus, error) {
+func (b Budgets) Reset(ctx context.Context, budget string, o ...AdminAction) (*api.BudgetStatus, error) {
 	return changeBudget(ctx, b, wire.ResetBudget, budget, o)
 }
 
@@ -199,18 +127,18 @@ func changeBudget[Ans any](ctx context.Context, b Budgets, call wire.Call[wire.C
 //
 // Codes: invalid_usage, reserved_dimension, unknown_dimension, amount_out_of_range, budget_not_found, budget_closed,
 // execution_not_found, idempotency_conflict.
-func (b Budgets) Charge(ctx context.Context, budget string, c Charge) (UsageReceipt, error) {
+func (b Budgets) Charge(ctx context.Context, budget string, c api.Charge) (api.UsageReceipt, error) {
 	if c.Amounts == nil {
 		c.Amounts = map[string]int64{} // an empty map is rejected by validation
 	}
 	request := &wire.ChargeBudgetRequest{ByBudget: wire.ByBudget{ID: budget}}
 	request.Body.Charge = c
-	return value(transport.Call(ctx, b.via, wire.ChargeBudget, request, transport.Options{}))
+	return calls.Value(transport.Call(ctx, b.via, wire.ChargeBudget, request, transport.Options{}))
 }
 
-// ReleaseSpend returns to the budget what an execution has used of it in the current epoch, and returns the amounts by dimension.
+// Refund returns to the budget what an execution has used of it in the current epoch, and returns the amounts by dimension.
 // A second call has nothing to return. Codes: budget_not_found, stale_version.
-func (b Budgets) ReleaseSpend(ctx context.Context, budget string, execution ID, o ...AdminAction) (map[string]int64, error) {
+func (b Budgets) Refund(ctx context.Context, budget string, execution api.ID, o ...AdminAction) (map[string]int64, error) {
 	options, err := transport.Single(o)
 	if err != nil {
 		return nil, err
@@ -225,39 +153,39 @@ func (b Budgets) ReleaseSpend(ctx context.Context, budget string, execution ID, 
 }
 
 // Epochs iterates over past epochs, newest first. Codes: budget_not_found.
-func (b Budgets) Epochs(ctx context.Context, budget string) iter.Seq2[BudgetEpoch, error] {
-	return walk(nil, "", func(cursor string) (Page[BudgetEpoch], error) {
-		return b.EpochsPage(ctx, budget, PageOptions{Cursor: cursor})
+func (b Budgets) Epochs(ctx context.Context, budget string) iter.Seq2[api.BudgetEpoch, error] {
+	return calls.Walk(nil, "", func(cursor string) (api.Page[api.BudgetEpoch], error) {
+		return b.EpochsPage(ctx, budget, api.PageOptions{Cursor: cursor})
 	})
 }
 
 // EpochsPage returns one page of them. Codes: budget_not_found, invalid_cursor.
-func (b Budgets) EpochsPage(ctx context.Context, budget string, o ...PageOptions) (Page[BudgetEpoch], error) {
+func (b Budgets) EpochsPage(ctx context.Context, budget string, o ...api.PageOptions) (api.Page[api.BudgetEpoch], error) {
 	options, err := transport.Single(o)
 	if err != nil {
-		return Page[BudgetEpoch]{}, err
+		return api.Page[api.BudgetEpoch]{}, err
 	}
-	request := &wire.BudgetEpochsRequest{ByBudget: wire.ByBudget{ID: budget}, PageFields: pageFields(options.Limit, options.Cursor)}
-	return value(transport.Call(ctx, b.via, wire.ListBudgetEpochs, request, transport.Options{}))
+	request := &wire.BudgetEpochsRequest{ByBudget: wire.ByBudget{ID: budget}, PageFields: calls.PageFields(options.Limit, options.Cursor)}
+	return calls.Value(transport.Call(ctx, b.via, wire.ListBudgetEpochs, request, transport.Options{}))
 }
 
 // Spend iterates over the usage by execution, the largest first. Codes: budget_not_found.
-func (b Budgets) Spend(ctx context.Context, budget string, q ...SpendQuery) iter.Seq2[BudgetSpend, error] {
+func (b Budgets) Spend(ctx context.Context, budget string, q ...SpendQuery) iter.Seq2[api.BudgetSpend, error] {
 	query, err := transport.Single(q)
-	return walk(err, query.Cursor, func(cursor string) (Page[BudgetSpend], error) {
+	return calls.Walk(err, query.Cursor, func(cursor string) (api.Page[api.BudgetSpend], error) {
 		query.Cursor = cursor
 		return b.SpendPage(ctx, budget, query)
 	})
 }
 
 // SpendPage returns one page of it. Codes: budget_not_found, invalid_cursor.
-func (b Budgets) SpendPage(ctx context.Context, budget string, q ...SpendQuery) (Page[BudgetSpend], error) {
+func (b Budgets) SpendPage(ctx context.Context, budget string, q ...SpendQuery) (api.Page[api.BudgetSpend], error) {
 	query, err := transport.Single(q)
 	if err != nil {
-		return Page[BudgetSpend]{}, err
+		return api.Page[api.BudgetSpend]{}, err
 	}
 	request := &wire.BudgetSpendRequest{
-		ByBudget: wire.ByBudget{ID: budget}, PageFields: pageFields(query.Limit, query.Cursor), Epoch: query.Epoch, ExecutionID: string(query.ExecutionID),
+		ByBudget: wire.ByBudget{ID: budget}, PageFields: calls.PageFields(query.Limit, query.Cursor), Epoch: query.Epoch, ExecutionID: string(query.ExecutionID),
 	}
-	return value(transport.Call(ctx, b.via, wire.ListBudgetSpend, request, transport.Options{}))
+	return calls.Value(transport.Call(ctx, b.via, wire.ListBudgetSpend, request, transport.Options{}))
 }

@@ -1,8 +1,10 @@
-package flowfabric
+package ops
 
 import (
 	"context"
 	"time"
+
+	"github.com/flowfabric/flowfabric/internal/calls"
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/transport"
@@ -34,59 +36,27 @@ type RevokeKeyOptions struct {
 	Force bool // revoke even the active key
 }
 
-// The states of a signing key.
-const (
-	KeyActive     = api.KeyActive     // it signs and verifies
-	KeyVerifyOnly = api.KeyVerifyOnly // it verifies until VerifyUntil
-	KeyExpired    = api.KeyExpired    // past its time
-	KeyRevoked    = api.KeyRevoked
-)
-
-// SigningKeyList is what SigningKeys.List returns.
-type SigningKeyList = api.SigningKeyList
-
-// SigningKey is a signing key without its secret.
-type SigningKey = api.SigningKey
-
-// The outcomes of changes of signing keys.
-const (
-	OutcomeSeeded        = api.OutcomeSeeded
-	OutcomeAlreadySeeded = api.OutcomeAlreadySeeded
-	OutcomeRotated       = api.OutcomeRotated
-	OutcomeRevoked       = api.OutcomeRevoked
-	OutcomeNoop          = api.OutcomeNoop
-)
-
-// SeedResult is the answer to SigningKeys.Seed.
-type SeedResult = api.SeededKey
-
-// RotateResult is the answer to SigningKeys.Rotate.
-type RotateResult = api.RotatedKey
-
-// RevokeResult is the answer to SigningKeys.Revoke.
-type RevokeResult = api.RevokedKey
-
 // List returns the keys that verify now, in the order of their creation.
-func (k SigningKeys) List(ctx context.Context, o ...ListKeysOptions) (SigningKeyList, error) {
+func (k SigningKeys) List(ctx context.Context, o ...ListKeysOptions) (api.SigningKeyList, error) {
 	options, err := transport.Single(o)
 	if err != nil {
-		return SigningKeyList{}, err
+		return api.SigningKeyList{}, err
 	}
-	return value(transport.Call(ctx, k.via, wire.ListSigningKeys, &wire.ListSigningKeysRequest{IncludeRetired: options.Retired}, transport.Options{}))
+	return calls.Value(transport.Call(ctx, k.via, wire.ListSigningKeys, &wire.ListSigningKeysRequest{IncludeRetired: options.Retired}, transport.Options{}))
 }
 
 // Seed installs the first key. The secret is 64 hexadecimal digits. If the kid is known, in any state, nothing changes.
 //
 // Codes: invalid_kid, invalid_secret_hex, seed_conflict while another key is active, idempotency_conflict, master_key_required,
 // master_key_mismatch.
-func (k SigningKeys) Seed(ctx context.Context, kid, secretHex string, o ...AdminAction) (SeedResult, error) {
+func (k SigningKeys) Seed(ctx context.Context, kid, secretHex string, o ...AdminAction) (api.SeededKey, error) {
 	options, err := transport.Single(o)
 	if err != nil {
-		return SeedResult{}, err
+		return api.SeededKey{}, err
 	}
 	request := &wire.SeedSigningKeyRequest{}
 	request.Body.Kid, request.Body.SecretHex, request.Body.AdminFields = kid, secretHex, options.wire()
-	return value(transport.Call(ctx, k.via, wire.SeedSigningKey, request, transport.Options{Key: options.RequestKey}))
+	return calls.Value(transport.Call(ctx, k.via, wire.SeedSigningKey, request, transport.Options{Key: options.RequestKey}))
 }
 
 // Rotate makes another key the active one: a new key, or one that still verifies. The former key verifies for the grace of this
@@ -94,29 +64,29 @@ func (k SigningKeys) Seed(ctx context.Context, kid, secretHex string, o ...Admin
 //
 // Codes: invalid_kid, invalid_secret_hex, invalid_grace_ms, rotation_conflict if the kid has a different secret, key_retired if
 // the key was revoked or has expired, idempotency_conflict, master_key_required, master_key_mismatch.
-func (k SigningKeys) Rotate(ctx context.Context, kid string, o ...RotateKeyOptions) (RotateResult, error) {
+func (k SigningKeys) Rotate(ctx context.Context, kid string, o ...RotateKeyOptions) (api.RotatedKey, error) {
 	options, err := transport.Single(o)
 	if err != nil {
-		return RotateResult{}, err
+		return api.RotatedKey{}, err
 	}
 	request := &wire.RotateSigningKeyRequest{}
 	request.Body.Kid, request.Body.SecretHex, request.Body.AdminFields = kid, options.SecretHex, options.wire()
 	request.Body.GraceMS = givenMillis(options.Grace)
-	return value(transport.Call(ctx, k.via, wire.RotateSigningKey, request, transport.Options{Key: options.RequestKey}))
+	return calls.Value(transport.Call(ctx, k.via, wire.RotateSigningKey, request, transport.Options{Key: options.RequestKey}))
 }
 
 // Revoke revokes a key: all its tokens become invalid at once. Revoking it again succeeds. Revoking the active key requires
 // Force; afterwards nothing can be signed until the next Seed or Rotate.
 //
 // Codes: invalid_kid, key_not_found, key_active, idempotency_conflict.
-func (k SigningKeys) Revoke(ctx context.Context, kid string, o ...RevokeKeyOptions) (RevokeResult, error) {
+func (k SigningKeys) Revoke(ctx context.Context, kid string, o ...RevokeKeyOptions) (api.RevokedKey, error) {
 	options, err := transport.Single(o)
 	if err != nil {
-		return RevokeResult{}, err
+		return api.RevokedKey{}, err
 	}
 	request := &wire.RevokeSigningKeyRequest{Kid: kid}
 	request.Body.Force, request.Body.AdminFields = options.Force, options.wire()
-	return value(transport.Call(ctx, k.via, wire.RevokeSigningKey, request, transport.Options{Key: options.RequestKey}))
+	return calls.Value(transport.Call(ctx, k.via, wire.RevokeSigningKey, request, transport.Options{Key: options.RequestKey}))
 }
 
 // Rewrap seals all stored secrets under another master key, 32 bytes as hexadecimal digits or base64, and returns their number.
@@ -130,5 +100,5 @@ func (k SigningKeys) Rewrap(ctx context.Context, masterKey string, o ...AdminAct
 		return 0, err
 	}
 	request := &wire.RewrapRequest{AdminFields: options.wire(), MasterKey: masterKey}
-	return value(transport.Call(ctx, k.via, wire.RewrapSigningKeys, request, transport.Options{Key: options.RequestKey}))
+	return calls.Value(transport.Call(ctx, k.via, wire.RewrapSigningKeys, request, transport.Options{Key: options.RequestKey}))
 }

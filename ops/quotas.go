@@ -1,8 +1,10 @@
-package flowfabric
+package ops
 
 import (
 	"context"
 	"iter"
+
+	"github.com/flowfabric/flowfabric/internal/calls"
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/transport"
@@ -13,18 +15,6 @@ import (
 // attached to them by its policy. Work without room waits as blocked and starts automatically when there is room.
 type Quotas struct{ via transport.Transport }
 
-// QuotaSettings are all settings of a quota. The zero value limits nothing.
-type QuotaSettings = api.QuotaSettings
-
-// Quota is a quota, its settings, and its use in the namespaces of the client.
-type Quota = api.Quota
-
-// QuotaKey is the use of one key of a quota. A quota that does not count by key has a single one, with an empty name.
-type QuotaKey = api.QuotaKey
-
-// QuotaUse attaches a quota to an execution.
-type QuotaUse = api.QuotaUse
-
 // DeleteQuotaOptions are the options of Quotas.Delete.
 type DeleteQuotaOptions struct {
 	AdminAction
@@ -32,28 +22,28 @@ type DeleteQuotaOptions struct {
 }
 
 // List iterates over the quotas by id.
-func (q Quotas) List(ctx context.Context) iter.Seq2[*Quota, error] {
-	return walk(nil, "", func(cursor string) (Page[*Quota], error) { return q.Page(ctx, PageOptions{Cursor: cursor}) })
+func (q Quotas) List(ctx context.Context) iter.Seq2[*api.Quota, error] {
+	return calls.Walk(nil, "", func(cursor string) (api.Page[*api.Quota], error) { return q.Page(ctx, api.PageOptions{Cursor: cursor}) })
 }
 
 // Page returns one page of the quotas. Codes: invalid_cursor.
-func (q Quotas) Page(ctx context.Context, o ...PageOptions) (Page[*Quota], error) {
+func (q Quotas) Page(ctx context.Context, o ...api.PageOptions) (api.Page[*api.Quota], error) {
 	options, err := transport.Single(o)
 	if err != nil {
-		return Page[*Quota]{}, err
+		return api.Page[*api.Quota]{}, err
 	}
-	return value(transport.Call(ctx, q.via, wire.ListQuotas, &wire.ListQuotasRequest{PageFields: pageFields(options.Limit, options.Cursor)}, transport.Options{}))
+	return calls.Value(transport.Call(ctx, q.via, wire.ListQuotas, &wire.ListQuotasRequest{PageFields: calls.PageFields(options.Limit, options.Cursor)}, transport.Options{}))
 }
 
 // Get returns a quota and its use. Codes: quota_not_found.
-func (q Quotas) Get(ctx context.Context, id string) (*Quota, error) {
+func (q Quotas) Get(ctx context.Context, id string) (*api.Quota, error) {
 	return transport.Call(ctx, q.via, wire.GetQuota, &wire.ByQuota{ID: id}, transport.Options{})
 }
 
 // Put sets all settings of a quota and creates it if it does not exist. They apply at once; lowering a limit does not affect
 // running executions. Codes: invalid_argument, precondition_failed, quota_not_found if a Revision is given and the quota does not
 // exist.
-func (q Quotas) Put(ctx context.Context, id string, s QuotaSettings, o ...AdminAction) (*Quota, error) {
+func (q Quotas) Put(ctx context.Context, id string, s api.QuotaSettings, o ...AdminAction) (*api.Quota, error) {
 	options, err := transport.Single(o)
 	if err != nil {
 		return nil, err

@@ -1,9 +1,11 @@
-package flowfabric
+package ops
 
 import (
 	"context"
 	"iter"
 	"time"
+
+	"github.com/flowfabric/flowfabric/internal/calls"
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/transport"
@@ -12,18 +14,6 @@ import (
 
 // APIKeys are the credentials of a server's callers.
 type APIKeys struct{ via transport.Transport }
-
-// APIKeySettings are the settings of a key: what it permits.
-type APIKeySettings = api.APIKeySettings
-
-// APIKey is a key without its secret.
-type APIKey = api.APIKey
-
-// NewAPIKey is a key with its secret.
-type NewAPIKey = api.NewAPIKey
-
-// APIKeyChange changes settings of a key; nil fields are left as they are.
-type APIKeyChange = api.APIKeyChange
 
 // CreateKeyOptions are the options of APIKeys.Create.
 type CreateKeyOptions struct {
@@ -44,21 +34,23 @@ type RotateOptions struct {
 }
 
 // List iterates over the keys by id.
-func (k APIKeys) List(ctx context.Context) iter.Seq2[*APIKey, error] {
-	return walk(nil, "", func(cursor string) (Page[*APIKey], error) { return k.Page(ctx, PageOptions{Cursor: cursor}) })
+func (k APIKeys) List(ctx context.Context) iter.Seq2[*api.APIKey, error] {
+	return calls.Walk(nil, "", func(cursor string) (api.Page[*api.APIKey], error) {
+		return k.Page(ctx, api.PageOptions{Cursor: cursor})
+	})
 }
 
 // Page returns one page of the keys. Codes: invalid_cursor.
-func (k APIKeys) Page(ctx context.Context, o ...PageOptions) (Page[*APIKey], error) {
+func (k APIKeys) Page(ctx context.Context, o ...api.PageOptions) (api.Page[*api.APIKey], error) {
 	options, err := transport.Single(o)
 	if err != nil {
-		return Page[*APIKey]{}, err
+		return api.Page[*api.APIKey]{}, err
 	}
-	return value(transport.Call(ctx, k.via, wire.ListAPIKeys, &wire.ListAPIKeysRequest{PageFields: pageFields(options.Limit, options.Cursor)}, transport.Options{}))
+	return calls.Value(transport.Call(ctx, k.via, wire.ListAPIKeys, &wire.ListAPIKeysRequest{PageFields: calls.PageFields(options.Limit, options.Cursor)}, transport.Options{}))
 }
 
 // Get returns a key. Codes: api_key_not_found.
-func (k APIKeys) Get(ctx context.Context, id string) (*APIKey, error) {
+func (k APIKeys) Get(ctx context.Context, id string) (*api.APIKey, error) {
 	return transport.Call(ctx, k.via, wire.GetAPIKey, &wire.ByKey{ID: id}, transport.Options{})
 }
 
@@ -67,7 +59,7 @@ func (k APIKeys) Get(ctx context.Context, id string) (*APIKey, error) {
 //
 // Codes: invalid_argument, namespace_forbidden, invalid_credentials and id_conflict for a given Secret, which Connect clients
 // cannot install: not_implemented.
-func (k APIKeys) Create(ctx context.Context, s APIKeySettings, o ...CreateKeyOptions) (*NewAPIKey, error) {
+func (k APIKeys) Create(ctx context.Context, s api.APIKeySettings, o ...CreateKeyOptions) (*api.NewAPIKey, error) {
 	options, err := transport.Single(o)
 	if err != nil {
 		return nil, err
@@ -86,7 +78,7 @@ func (k APIKeys) Create(ctx context.Context, s APIKeySettings, o ...CreateKeyOpt
 //
 // Codes: api_key_not_found, key_retired for a revoked key, invalid_argument, namespace_forbidden, precondition_failed,
 // last_admin_key if no key would be left that administers all namespaces.
-func (k APIKeys) Change(ctx context.Context, id string, c APIKeyChange, o ...AdminAction) (*APIKey, error) {
+func (k APIKeys) Change(ctx context.Context, id string, c api.APIKeyChange, o ...AdminAction) (*api.APIKey, error) {
 	options, err := transport.Single(o)
 	if err != nil {
 		return nil, err
@@ -115,7 +107,7 @@ func (k APIKeys) Revoke(ctx context.Context, id string, o ...RevokeAPIKeyOptions
 // that repeats a request key returns no secret.
 //
 // Codes: api_key_not_found, key_retired for a revoked key, invalid_argument, precondition_failed.
-func (k APIKeys) Rotate(ctx context.Context, id string, o ...RotateOptions) (*NewAPIKey, error) {
+func (k APIKeys) Rotate(ctx context.Context, id string, o ...RotateOptions) (*api.NewAPIKey, error) {
 	options, err := transport.Single(o)
 	if err != nil {
 		return nil, err
@@ -125,19 +117,11 @@ func (k APIKeys) Rotate(ctx context.Context, id string, o ...RotateOptions) (*Ne
 	return transport.Call(ctx, k.via, wire.RotateAPIKey, request, transport.Options{Key: options.RequestKey})
 }
 
-// Authenticate finds the key of a secret. Servers call it for each request; the answer is at most five seconds old, and reflects
-// changes made by this process at once. Connect clients cannot: not_implemented.
-//
-// Codes: missing_credentials, invalid_credentials, api_key_expired, api_key_revoked.
-func (k APIKeys) Authenticate(ctx context.Context, secret string) (*APIKey, error) {
-	return transport.Call(ctx, k.via, wire.Authenticate, &wire.AuthenticateRequest{Secret: secret}, transport.Options{})
-}
-
 // givenMillis converts an optional duration to milliseconds; nil stays nil.
 func givenMillis(d *time.Duration) *int64 {
 	if d == nil {
 		return nil
 	}
-	ms := millis(*d)
+	ms := calls.Millis(*d)
 	return &ms
 }

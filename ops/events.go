@@ -1,10 +1,12 @@
-package flowfabric
+package ops
 
 import (
 	"context"
 	"errors"
 	"iter"
 	"time"
+
+	"github.com/flowfabric/flowfabric/internal/calls"
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/backoff"
@@ -20,21 +22,6 @@ type Events struct {
 	clock clock.Clock // used by Follow to pause while the log cannot be read
 }
 
-// Positions in the log besides cursors.
-const (
-	FromStart = api.FromStart // the oldest event kept
-	FromEnd   = api.FromEnd   // only what happens from now on
-)
-
-// EventPage is a page of the log.
-type EventPage = api.EventPage
-
-// Event is one entry of the log. Data holds the fields that are specific to its kind.
-type Event = api.Event
-
-// Actor is who made an event.
-type Actor = api.Actor
-
 // ReadOptions select the events to read.
 type ReadOptions struct {
 	EventFilter
@@ -46,8 +33,8 @@ type ReadOptions struct {
 // EventFilter selects events for which all given parts hold.
 type EventFilter struct {
 	Kinds       []string // exact, or a prefix that ends in a dot ("execution."); several: any of them
-	ExecutionID ID
-	FlowID      ID
+	ExecutionID api.ID
+	FlowID      api.ID
 	Lane        string
 	Outcome     string // of execution.completed: success, failed, cancelled, expired, skipped
 	InstanceID  string // of the worker
@@ -57,20 +44,20 @@ type EventFilter struct {
 }
 
 // Read returns the events after a position. Codes: invalid_cursor, invalid_filter, cursor_too_old.
-func (e Events) Read(ctx context.Context, o ...ReadOptions) (EventPage, error) {
+func (e Events) Read(ctx context.Context, o ...ReadOptions) (api.EventPage, error) {
 	options, err := transport.Single(o)
 	if err != nil {
-		return EventPage{}, err
+		return api.EventPage{}, err
 	}
-	for _, id := range []ID{options.ExecutionID, options.FlowID} {
+	for _, id := range []api.ID{options.ExecutionID, options.FlowID} {
 		if id == "" {
 			continue
 		}
-		if _, err := parseID(id); err != nil {
-			return EventPage{}, err
+		if _, err := calls.ParseID(id); err != nil {
+			return api.EventPage{}, err
 		}
 	}
-	return value(transport.Call(ctx, e.via, wire.ListEvents, options.wire(), transport.Options{Wait: min(options.Wait, followPiece)}))
+	return calls.Value(transport.Call(ctx, e.via, wire.ListEvents, options.wire(), transport.Options{Wait: min(options.Wait, followPiece)}))
 }
 
 // followPiece is how long one read of Follow waits.
@@ -80,11 +67,11 @@ const followPiece = 30 * time.Second
 // the store. Each event is returned at least once, in order; keep Event.Cursor to continue later.
 //
 // Codes: invalid_cursor, invalid_filter, cursor_too_old.
-func (e Events) Follow(ctx context.Context, o ...ReadOptions) iter.Seq2[Event, error] {
-	return func(yield func(Event, error) bool) {
+func (e Events) Follow(ctx context.Context, o ...ReadOptions) iter.Seq2[api.Event, error] {
+	return func(yield func(api.Event, error) bool) {
 		options, err := transport.Single(o)
 		if err != nil {
-			yield(Event{}, err)
+			yield(api.Event{}, err)
 			return
 		}
 		options.Wait = followPiece
@@ -93,11 +80,11 @@ func (e Events) Follow(ctx context.Context, o ...ReadOptions) iter.Seq2[Event, e
 			switch {
 			case ctx.Err() != nil:
 				return
-			case err != nil && (!errors.Is(err, ErrUnavailable) || isClosed(err)):
-				yield(Event{}, err)
+			case err != nil && (!errors.Is(err, api.ErrUnavailable) || isClosed(err)):
+				yield(api.Event{}, err)
 				return
 			case err != nil:
-				backoff.Pause(ctx, e.clock, max(backoff.Delay(try), RetryDelay(err)))
+				backoff.Pause(ctx, e.clock, max(backoff.Delay(try), api.RetryDelay(err)))
 				try++
 				continue
 			}
@@ -121,13 +108,13 @@ func isClosed(err error) bool {
 func (o ReadOptions) wire() *wire.EventsRequest {
 	request := &wire.EventsRequest{
 		PositionFields: wire.PositionFields{After: o.After}, Kind: o.Kinds, ExecutionID: string(o.ExecutionID), FlowID: string(o.FlowID),
-		Lane: o.Lane, Outcome: o.Outcome, WorkerInstanceID: o.InstanceID, Actor: o.ActorType, Since: wireTime(o.Since),
+		Lane: o.Lane, Outcome: o.Outcome, WorkerInstanceID: o.InstanceID, Actor: o.ActorType, Since: calls.Time(o.Since),
 	}
 	if o.Limit != 0 {
 		request.PositionFields.Limit = &o.Limit
 	}
 	if o.Wait != 0 {
-		wait := millis(o.Wait)
+		wait := calls.Millis(o.Wait)
 		request.WaitMS = &wait
 	}
 	if len(o.Tags) > 0 {

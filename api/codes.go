@@ -1,4 +1,4 @@
-package flowfabric
+package api
 
 import (
 	"slices"

@@ -1,8 +1,10 @@
-package flowfabric
+package ops
 
 import (
 	"context"
 	"iter"
+
+	"github.com/flowfabric/flowfabric/internal/calls"
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core/base"
@@ -12,9 +14,6 @@ import (
 
 // Workers shows and controls the registered worker instances.
 type Workers struct{ via transport.Transport }
-
-// WorkerInfo is a registered instance.
-type WorkerInfo = api.Worker
 
 // WorkerFilter selects instances. The zero value: the live ones.
 type WorkerFilter struct {
@@ -38,9 +37,9 @@ type WorkerTarget struct {
 func (t WorkerTarget) check() error {
 	switch {
 	case (t.WorkerID == "") == (t.InstanceID == ""):
-		return newError(base.CodeInvalidArgument, "give a worker or an instance").At("worker_id", "set WorkerID or InstanceID, not both")
+		return calls.Refuse(base.CodeInvalidArgument, "give a worker or an instance").At("worker_id", "set WorkerID or InstanceID, not both")
 	case t.Leaving && t.InstanceID == "":
-		return newError(base.CodeInvalidArgument, "only an instance can be leaving").At("worker_id", "set InstanceID")
+		return calls.Refuse(base.CodeInvalidArgument, "only an instance can be leaving").At("worker_id", "set InstanceID")
 	default:
 		return nil
 	}
@@ -50,41 +49,39 @@ func (t WorkerTarget) check() error {
 type DeadOptions struct {
 	Reason     string
 	KeepLeases bool // its leases stay valid until they expire; otherwise they expire at once
-
-	own bool // a worker of this process signs off itself, which is not an operator's action
 }
 
 // List iterates over the instances by id. Codes: invalid_argument, invalid_cursor.
-func (w Workers) List(ctx context.Context, o ...WorkerFilter) iter.Seq2[*WorkerInfo, error] {
+func (w Workers) List(ctx context.Context, o ...WorkerFilter) iter.Seq2[*api.Worker, error] {
 	options, err := transport.Single(o)
-	return walk(err, options.Cursor, func(cursor string) (Page[*WorkerInfo], error) {
+	return calls.Walk(err, options.Cursor, func(cursor string) (api.Page[*api.Worker], error) {
 		options.Cursor = cursor
 		return w.Page(ctx, options)
 	})
 }
 
 // Page returns one page of the instances. Codes: invalid_argument, invalid_cursor.
-func (w Workers) Page(ctx context.Context, o ...WorkerFilter) (Page[*WorkerInfo], error) {
+func (w Workers) Page(ctx context.Context, o ...WorkerFilter) (api.Page[*api.Worker], error) {
 	options, err := transport.Single(o)
 	if err != nil {
-		return Page[*WorkerInfo]{}, err
+		return api.Page[*api.Worker]{}, err
 	}
 	request := &wire.ListWorkersRequest{
-		PageFields: pageFields(options.Limit, options.Cursor), Lane: options.Lane, Capability: options.Capability, State: options.State,
+		PageFields: calls.PageFields(options.Limit, options.Cursor), Lane: options.Lane, Capability: options.Capability, State: options.State,
 	}
-	return value(transport.Call(ctx, w.via, wire.ListWorkers, request, transport.Options{}))
+	return calls.Value(transport.Call(ctx, w.via, wire.ListWorkers, request, transport.Options{}))
 }
 
 // Get returns one instance. Codes: worker_not_registered.
-func (w Workers) Get(ctx context.Context, instanceID string) (*WorkerInfo, error) {
+func (w Workers) Get(ctx context.Context, instanceID string) (*api.Worker, error) {
 	return transport.Call(ctx, w.via, wire.GetWorker, byInstance(instanceID), transport.Options{})
 }
 
 // Leases returns the executions that the instance runs. Codes: worker_not_registered.
-func (w Workers) Leases(ctx context.Context, instanceID string) ([]*Execution, error) {
-	return collect(walk(nil, "", func(cursor string) (Page[*Execution], error) {
-		request := &wire.ListWorkerLeasesRequest{ByInstance: *byInstance(instanceID), PageFields: pageFields(fullPage, cursor)}
-		return value(transport.Call(ctx, w.via, wire.ListWorkerLeases, request, transport.Options{}))
+func (w Workers) Leases(ctx context.Context, instanceID string) ([]*api.Execution, error) {
+	return calls.Collect(calls.Walk(nil, "", func(cursor string) (api.Page[*api.Execution], error) {
+		request := &wire.ListWorkerLeasesRequest{ByInstance: *byInstance(instanceID), PageFields: calls.PageFields(calls.FullPage, cursor)}
+		return calls.Value(transport.Call(ctx, w.via, wire.ListWorkerLeases, request, transport.Options{}))
 	}))
 }
 
@@ -120,7 +117,7 @@ func (w Workers) Undrain(ctx context.Context, t WorkerTarget) error {
 		}
 	}
 	if !found {
-		return newError(base.CodeWorkerNotRegistered, "no instance of worker %q", t.WorkerID)
+		return calls.Refuse(base.CodeWorkerNotRegistered, "no instance of worker %q", t.WorkerID)
 	}
 	return nil
 }
@@ -135,7 +132,7 @@ func (w Workers) MarkDead(ctx context.Context, instanceID string, o DeadOptions)
 	request := &wire.MarkDeadRequest{ByInstance: *byInstance(instanceID)}
 	take := !o.KeepLeases
 	request.Body.Reason, request.Body.TakeLeases = o.Reason, &take
-	_, err := transport.Call(ctx, w.via, wire.MarkWorkerDead, request, transport.Options{AsWorker: o.own})
+	_, err := transport.Call(ctx, w.via, wire.MarkWorkerDead, request, transport.Options{})
 	return err
 }
 
