@@ -17,12 +17,8 @@ func (s *Server) serveAdmin() {
 	handle(s, wire.GetInfo, s.info)
 	handle(s, wire.GetSettings, s.settings)
 	handle(s, wire.RunDoctor, s.doctor)
-	pass(s, wire.CheckIntegrity)
-	pass(s, wire.AcknowledgeRollbacks)
 	handle(s, wire.MakeBackup, s.backup)
 	handle(s, wire.DrainServer, s.drainServer)
-	pass(s, wire.Nudge)
-	pass(s, wire.ListAudit)
 	handle(s, wire.VerifyAudit, s.verifyAudit)
 }
 

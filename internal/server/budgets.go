@@ -10,20 +10,6 @@ import (
 
 func (s *Server) serveBudgets() {
 	handle(s, wire.CreateBudget, s.createBudget)
-	pass(s, wire.ListBudgets)
-	pass(s, wire.GetBudget)
-	pass(s, wire.ListBudgetEpochs)
-	pass(s, wire.ListBudgetSpend)
-	pass(s, wire.UpdateBudget)
-	pass(s, wire.DeleteBudget)
-	pass(s, wire.CloseBudget)
-	pass(s, wire.ReopenBudget)
-	pass(s, wire.ResetBudget)
-	pass(s, wire.ChargeBudget)
-	pass(s, wire.ReleaseBudget)
-	pass(s, wire.ReportUsage)
-	pass(s, wire.GetUsage)
-	pass(s, wire.ListExecutionBudgets)
 }
 
 // createBudget makes a budget (U95).

@@ -10,10 +10,7 @@ import (
 
 func (s *Server) serveBulk() {
 	handle(s, wire.StartBulk, s.startBulk)
-	pass(s, wire.ListBulk)
 	handle(s, wire.GetBulk, s.getBulk)
-	pass(s, wire.ListBulkItems)
-	pass(s, wire.StopBulk)
 }
 
 // startBulk starts a job, or returns what it would affect (U57).

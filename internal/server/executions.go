@@ -11,15 +11,12 @@ import (
 
 func (s *Server) serveExecutions() {
 	handle(s, wire.ListExecutions, s.listExecutions)
-	pass(s, wire.CountExecutions)
 	handle(s, wire.ExportExecutions, s.exportExecutions)
 	handle(s, wire.GetExecution, s.getExecution)
-	pass(s, wire.GetExecutionState)
 	deliver(s, wire.GetExecutionInput)
 	handle(s, wire.GetExecutionResult, s.getResult)
 	handle(s, wire.ListAttempts, s.listAttempts)
 	handle(s, wire.GetAttempt, s.getAttempt)
-	pass(s, wire.ListLeases)
 	handle(s, wire.ListSteps, s.listSteps)
 	handle(s, wire.ExplainExecution, s.explain)
 }

@@ -8,12 +8,6 @@ import (
 )
 
 func (s *Server) serveFenced() {
-	pass(s, wire.RenewLease)
-	pass(s, wire.ReportProgress)
-	pass(s, wire.CompleteExecution)
-	pass(s, wire.FailExecution)
-	pass(s, wire.ReleaseExecution)
-	pass(s, wire.DelayExecution)
 	handle(s, wire.PutStep, s.putStep)
 }
 

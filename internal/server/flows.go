@@ -16,23 +16,11 @@ func (s *Server) serveFlows() {
 	handle(s, wire.ListFlows, s.listFlows)
 	handle(s, wire.GetFlow, s.getFlow)
 	handle(s, wire.ExtendFlow, s.extendFlow)
-	pass(s, wire.SealFlow)
 	handle(s, wire.CancelFlow, s.cancelFlow)
-	pass(s, wire.DeleteFlow)
-	pass(s, wire.GetGraph)
-	pass(s, wire.ListFlowMembers)
-	pass(s, wire.ListFlowEdges)
-	pass(s, wire.GetFlowEdge)
-	pass(s, wire.GetFlowUsage)
 	handle(s, wire.ListFlowEvents, s.listFlowEvents)
-	pass(s, wire.GetJoin)
 	handle(s, wire.SetJoin, s.setJoin)
-	pass(s, wire.PatchFlowTags)
-	pass(s, wire.PutFlowTags)
-	pass(s, wire.ListChildren)
 	deliver(s, wire.ReadInput)
 	handle(s, wire.SpawnChildren, s.spawn)
-	pass(s, wire.WaitForChildren)
 }
 
 // submitFlow submits a graph, makes an empty one, or checks one (U89).

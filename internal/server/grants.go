@@ -11,8 +11,6 @@ import (
 func (s *Server) serveGrants() {
 	handle(s, wire.GrantWork, s.grantWork)
 	handle(s, wire.ClaimGrant, s.claimGrant)
-	pass(s, wire.VerifyGrant)
-	pass(s, wire.ReturnGrant)
 }
 
 // grantWork promises work to a worker, waiting while there is none (U64). A server that drains promises none.

@@ -20,12 +20,8 @@ func keyOf(k *api.APIKey) *Key {
 func (r *route) ofKeys() bool { return strings.HasPrefix(r.Path, wire.ListAPIKeys.Path) }
 
 func (s *Server) serveKeys() {
-	pass(s, wire.ListAPIKeys)
 	handle(s, wire.CreateAPIKey, s.createKey)
-	pass(s, wire.GetAPIKey)
 	handle(s, wire.PatchAPIKey, s.changeKey)
-	pass(s, wire.RevokeAPIKey)
-	pass(s, wire.RotateAPIKey)
 }
 
 // createKey makes a key and returns its secret (U104).

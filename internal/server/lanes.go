@@ -8,13 +8,7 @@ import (
 )
 
 func (s *Server) serveLanes() {
-	pass(s, wire.ListLanes)
 	handle(s, wire.GetLane, s.getLane)
-	pass(s, wire.PutLane)
-	pass(s, wire.PauseLane)
-	pass(s, wire.ResumeLane)
-	pass(s, wire.DrainLane)
-	pass(s, wire.DisableLane)
 }
 
 // getLane returns a lane (U100).

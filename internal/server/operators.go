@@ -15,10 +15,8 @@ func (s *Server) serveOperators() {
 	passShown(s, wire.ReleaseHold)
 	handle(s, wire.RevokeLease, s.revoke)
 	handle(s, wire.ClaimExecution, s.operatorClaim)
-	pass(s, wire.PatchTags)
 	passShown(s, wire.RetainExecution)
 	passShown(s, wire.EndRetain)
-	pass(s, wire.DeleteExecution)
 }
 
 // passShown serves a command as the service performs it, and returns the execution in its usual view.

@@ -28,14 +28,28 @@ func handle[Req, Ans any](s *Server, call wire.Call[Req, Ans], do func(ctx conte
 	s.handle(call.Operation, func(ctx context.Context, x *exchange, r any) (answer, error) { return do(ctx, x, r.(*Req)) })
 }
 
-// pass serves an operation as the service does it. This much is compiled for each call.
-func pass[Req, Ans any](s *Server, call wire.Call[Req, Ans]) {
-	s.handle(call.Operation, func(ctx context.Context, x *exchange, r any) (answer, error) {
-		a, err := ask(ctx, s, x.by, call, r.(*Req))
-		if _, none := any(a).(*wire.None); none {
-			return nothing(), err
+// serveRest serves the operations of the table that need nothing of the server but what their rows say.
+func (s *Server) serveRest() {
+	for _, o := range wire.Operations() {
+		if !o.Reserved && s.routes[o.ID] == nil {
+			s.pass(o)
 		}
-		return shows(a), err
+	}
+}
+
+// pass serves an operation as the service performs it.
+func (s *Server) pass(o *wire.Operation) {
+	none := o.Answer == reflect.TypeFor[wire.None]()
+	s.handle(o, func(ctx context.Context, x *exchange, r any) (answer, error) {
+		a := reflect.New(o.Answer).Interface()
+		switch err := s.on.Do(ctx, x.by, o, r, a); {
+		case err != nil:
+			return answer{}, err
+		case none:
+			return nothing(), nil
+		default:
+			return shows(a), nil
+		}
 	})
 }
 

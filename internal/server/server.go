@@ -74,7 +74,7 @@ func New(on service.Backend, cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// register brings every operation to its handler.
+// register brings every operation to its handler. Those without one of their own here are served as the service performs them.
 func (s *Server) register() {
 	s.serveSubmits()
 	s.serveExecutions()
@@ -87,18 +87,17 @@ func (s *Server) register() {
 	s.serveWaitpoints()
 	s.serveFlows()
 	s.serveBudgets()
-	s.serveQuotas()
 	s.serveLanes()
 	s.serveWorkers()
 	s.serveEvents()
 	s.serveAdmin()
 	s.serveKeys()
 	s.serveSigningKeys()
-	s.serveNamespaces()
 	s.serveHealth()
 	s.serveReaders()
 	s.serveTokens()
 	s.serveReserved()
+	s.serveRest()
 	s.closeLiterals()
 	s.mux.HandleFunc("/", s.noRoute)
 }

@@ -128,7 +128,7 @@ func TestU20_a_client_of_http2_that_gives_no_room_for_answers_loses_its_streams_
 			t.Parallel()
 			inner, key := made(t)
 			inner.server.SetStallLimit(50 * time.Millisecond)
-			w := inner.slowSecurely(t, func(s *http.Server) { s.WriteTimeout = 5 * time.Second }) // bounds the handshake, too
+			w := inner.slowSecurely(t, func(s *http.Server) { s.WriteTimeout = 10 * time.Second }) // bounds the handshake too, as the time for heads does
 			var fields []string
 			if key != "" {
 				fields = []string{"authorization", "Bearer " + key}

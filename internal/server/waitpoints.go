@@ -12,14 +12,10 @@ import (
 
 // serveWaitpoints are waitpoints, links and what waits (section 2.4, without what a token opens).
 func (s *Server) serveWaitpoints() {
-	pass(s, wire.ListWaitpoints)
-	pass(s, wire.GetWaitpoint)
 	handle(s, wire.ReadWaitpointToken, s.readToken)
 	handle(s, wire.ReissueToken, s.reissueToken)
-	pass(s, wire.CloseWaitpoint)
 	handle(s, wire.CreateLink, s.createLink)
 	handle(s, wire.ListLinks, s.listLinks)
-	pass(s, wire.RevokeLink)
 	handle(s, wire.ReadLinkURL, s.readLinkURL)
 	handle(s, wire.ListSuspended, s.listSuspended)
 	handle(s, wire.ListApprovals, s.listApprovals)

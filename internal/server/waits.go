@@ -10,12 +10,9 @@ import (
 
 // serveWaits are the waits of an execution (U42, U49, U52, U71, U72).
 func (s *Server) serveWaits() {
-	pass(s, wire.ListExecutionWaitpoints)
 	handle(s, wire.ListExecutionSignals, s.listSignals)
-	pass(s, wire.ListSuspensions)
 	handle(s, wire.GetSuspension, s.getSuspension)
 	passShown(s, wire.ResumeExecution)
-	pass(s, wire.ApproveExecution)
 	handle(s, wire.SuspendExecution, s.suspend)
 	handle(s, wire.CreateWaitpoint, s.createWaitpoint)
 }

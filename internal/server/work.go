@@ -10,7 +10,6 @@ import (
 
 func (s *Server) serveWork() {
 	handle(s, wire.RegisterWorker, s.registerWorker)
-	pass(s, wire.HeartbeatWorker)
 	handle(s, wire.ClaimWork, s.claim)
 	passTargeted(s, wire.ClaimResumed)
 	passTargeted(s, wire.ReclaimExecution)

@@ -10,8 +10,6 @@ import (
 )
 
 func (s *Server) serveWorkers() {
-	pass(s, wire.ListWorkers)
-	pass(s, wire.GetWorker)
 	handle(s, wire.ListWorkerLeases, s.listWorkerLeases)
 	steer(s, wire.DrainWorker)
 	steer(s, wire.UndrainWorker)
