@@ -16,6 +16,8 @@ CONTRACT ?= tools/contract/run
 EXPLORE ?= 10m
 # BENCH are the arguments of `make bench`.
 BENCH ?=
+# PLATFORMS are the platforms of `make dist`, as os/arch, comma-separated.
+PLATFORMS ?= linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,windows/arm64
 
 # SHARED are the tests of the engine that run under the race detector. RULED are named after rules: claims and leases, invariants under
 # concurrency, readers of the log, rows that others hold, failovers; they run under it on Postgres, where transactions run side by side, and
@@ -160,11 +162,28 @@ docs: ## write the pages that are generated from code
 man: ## write the man pages of all commands into bin/man
 	@go run ./cmd/flowfabric man --dir bin/man
 
-# The modules beside the main one are built; the tests of those that have some run.
+.PHONY: dist
+dist: ## write programs, packages, images, bills of materials and checksums for PLATFORMS into bin/dist
+	@cd tools && go run ./dist -source .. -out ../bin/dist -platforms $(PLATFORMS)
+
+# A second clone in another directory with an empty build cache: the bytes depend on the commit alone.
+.PHONY: dist-reproduce
+dist-reproduce: dist ## build PLATFORMS twice, the second time from a clone with an empty build cache, and fail if a byte differs
+	@again=$$(mktemp -d) && trap 'chmod -R u+w "$$again"; rm -rf "$$again"' EXIT && \
+		git clone --quiet . "$$again/clone" && \
+		( cd "$$again/clone/tools" && GOCACHE="$$again/cache" go run ./dist -source .. -out ../bin/dist -platforms $(PLATFORMS) ) && \
+		cd tools && go run ./dist -compare ../bin/dist "$$again/clone/bin/dist" && echo "both builds are equal"
+
+# The test says in its output if it cannot install the package here: that takes root on Debian.
+.PHONY: dist-test
+dist-test: ## build for this architecture, install the .deb, run the image, and compare with a second build
+	@cd tools && go test -count=1 -v -run '^TestARelease$$' ./dist
+
+# The modules beside the main one are built; the tests of those that have some run, without the build of a release, which is dist-test.
 .PHONY: modules
 modules:
-	@for dir in $(MODULES); do ( cd $$dir && go vet ./... ) || exit 1; done
-	@for dir in tools flowfabricprom; do ( cd $$dir && go test ./... ) || exit 1; done
+	@for dir in $(filter-out tools,$(MODULES)); do ( cd $$dir && go vet ./... ) || exit 1; done
+	@for dir in tools flowfabricprom; do ( cd $$dir && go test $(LEAN) -count=1 -skip '^TestARelease$$' ./... ) || exit 1; done
 
 $(TALLY): $(wildcard tools/tally/*.go)
 	@cd tools && go build -o ../bin/ ./tally

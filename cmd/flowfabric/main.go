@@ -13,8 +13,8 @@ import (
 func main() {
 	heap.Roomy()
 	heap.FitContainer()
-	version, commit := build()
-	app := &commands.App{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Environ: os.Environ(), Version: version, Commit: commit, Called: called(version)}
+	build := readBuild()
+	app := &commands.App{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Environ: os.Environ(), Build: build, Called: called(build.Version)}
 	os.Exit(app.Run(os.Args[1:]))
 }
 
@@ -27,20 +27,23 @@ func called(version string) string {
 	return ""
 }
 
-// build reads the build information from the binary.
-func build() (version, commit string) {
+// readBuild reads the build information that the go command records in the binary.
+func readBuild() commands.Build {
+	build := commands.Build{Version: "dev"}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return "dev", ""
+		return build
 	}
-	version = info.Main.Version
-	if version == "" || version == "(devel)" {
-		version = "dev"
+	if v := info.Main.Version; v != "" && v != "(devel)" {
+		build.Version = v
 	}
 	for _, setting := range info.Settings {
-		if setting.Key == "vcs.revision" {
-			commit = setting.Value
+		switch setting.Key {
+		case "vcs.revision":
+			build.Commit = setting.Value
+		case "vcs.time":
+			build.Date = setting.Value
 		}
 	}
-	return version, commit
+	return build
 }

@@ -186,6 +186,7 @@ func (s *session) version() *cobra.Command {
 			type version struct {
 				Version string `json:"version"`
 				Commit  string `json:"commit,omitempty"`
+				Date    string `json:"date,omitempty"` // of the commit
 
 				Schemas map[string]int `json:"schemas"` // latest schema per kind of store
 			}
@@ -194,11 +195,12 @@ func (s *session) version() *cobra.Command {
 				Columns: []show.Column[version]{
 					{Name: "VERSION", Text: func(v version) string { return v.Version }},
 					{Name: "COMMIT", Text: func(v version) string { return v.Commit }},
+					{Name: "DATE", Text: func(v version) string { return v.Date }},
 					{Name: "SCHEMAS", Text: func(v version) string {
 						return fmt.Sprintf("sqlite %d, postgres %d", v.Schemas["sqlite"], v.Schemas["postgres"])
 					}},
 				},
-			}, version{s.Version, s.Commit, embedded.KnownSchemas()})
+			}, version{s.Version, s.Commit, s.Date, embedded.KnownSchemas()})
 		},
 	}
 }

@@ -27,9 +27,15 @@ type App struct {
 	In       io.Reader
 	Out, Err io.Writer
 	Environ  []string
-	Version  string
-	Commit   string
-	Called   string // command that starts the program, for hints; "": its name
+	Build
+	Called string // command that starts the program, for hints; "": its name
+}
+
+// Build is what the program knows about its build.
+type Build struct {
+	Version string // "dev" if it was not recorded
+	Commit  string // "" if it was not recorded
+	Date    string // of the commit, RFC 3339; "" if it was not recorded
 }
 
 // Run runs one command line and returns the exit code (U158).

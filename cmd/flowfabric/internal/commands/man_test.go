@@ -13,7 +13,7 @@ import (
 func TestU160_every_command_has_a_man_page_with_all_of_its_flags_and_examples(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "man1")
-	if code := (&App{Out: io.Discard, Err: io.Discard, Version: "1.2.3"}).Run([]string{"man", "--dir", dir}); code != 0 {
+	if code := (&App{Out: io.Discard, Err: io.Discard, Build: Build{Version: "1.2.3"}}).Run([]string{"man", "--dir", dir}); code != 0 {
 		t.Fatalf("exit %d", code)
 	}
 	root := tree()

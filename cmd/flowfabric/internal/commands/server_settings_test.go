@@ -30,7 +30,7 @@ func configured(t *testing.T, dev bool, flags map[string]string) (*instance, *by
 		t.Fatal(problems)
 	}
 	var out bytes.Buffer
-	return &instance{session: &session{App: &App{Out: &out, Err: &out, Version: "1.2.3"}}, dev: dev, values: values, level: new(slog.LevelVar)}, &out
+	return &instance{session: &session{App: &App{Out: &out, Err: &out, Build: Build{Version: "1.2.3"}}}, dev: dev, values: values, level: new(slog.LevelVar)}, &out
 }
 
 // pair writes a certificate that ends at a moment, and its key.
