@@ -1,6 +1,7 @@
 package flowfabric
 
 import (
+	"crypto/x509"
 	"net/http"
 	"net/url"
 	"strings"
@@ -19,7 +20,10 @@ type ConnectConfig struct {
 	APIKey    string
 	Namespace string       // of the calls; "": the one of the API key
 	HTTP      *http.Client // default: a client that follows no redirects
-	Tracer    Tracer       // nil: no spans; package flowfabricotel makes one from OpenTelemetry
+	// RootCAs are the authorities that may sign the certificate of the server; nil: those of the system. With HTTP it must be nil:
+	// configure the transport of that client.
+	RootCAs *x509.CertPool
+	Tracer  Tracer // nil: no spans; package flowfabricotel makes one from OpenTelemetry
 	// Retry configures how calls are repeated that the server could not serve; they keep their Idempotency-Key. The zero value: 5
 	// times, after a random delay of up to 100 ms, which doubles up to 5 s. Only MaxRetries, Backoff and MaxElapsed are used.
 	Retry RetryPolicy
@@ -42,13 +46,15 @@ func Connect(server string, cfg ...ConnectConfig) (*Client, error) {
 		return nil, calls.Refuse(base.CodeInvalidArgument, "the address of a server has no user").At("server", "write it as https://host:port, and give the API key beside it")
 	case err != nil, address.Scheme != "http" && address.Scheme != "https", address.Host == "", address.RawQuery != "":
 		return nil, calls.Refuse(base.CodeInvalidArgument, "%q is not the address of a server", server).At("server", "write it as https://host:port")
+	case options.HTTP != nil && options.RootCAs != nil:
+		return nil, calls.Refuse(base.CodeInvalidArgument, "RootCAs and HTTP are both set").At("root_cas", "set RootCAs in the TLSClientConfig of the transport of HTTP")
 	case !wire.HeaderText(options.APIKey):
 		return nil, calls.Refuse(base.CodeInvalidArgument, "the API key has characters that no key has").At("api_key", "give it as it was shown")
 	case !wire.HeaderText(options.Namespace):
 		return nil, calls.Refuse(base.CodeInvalidArgument, "%q is not a namespace", options.Namespace).At("namespace", "name one")
 	}
 	via := httptransport.New(httptransport.Config{
-		Server: strings.TrimSuffix(address.String(), "/"), APIKey: options.APIKey, Namespace: options.Namespace, HTTP: options.HTTP,
+		Server: strings.TrimSuffix(address.String(), "/"), APIKey: options.APIKey, Namespace: options.Namespace, HTTP: options.HTTP, RootCAs: options.RootCAs,
 		Tracer: options.Tracer, Retry: options.Retry, Clock: clock.System(),
 	})
 	return NewClient(via.Connection()), nil

@@ -3,9 +3,11 @@ package flowfabric_test
 import (
 	"bytes"
 	"context"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
@@ -286,6 +288,36 @@ func TestU132_addresses_and_keys_that_are_none_are_refused(t *testing.T) {
 	action := ops.Action{RequestKey: strings.Repeat("k", 129)}
 	if _, err := client.Operate().Hold(inTime(t), "018f4e5e-0000-7000-8000-000000000001", action); flowfabric.CodeOf(err) != "invalid_argument" || len(in.all()) != 0 {
 		t.Errorf("a key that no header carries: %v after %d requests", err, len(in.all()))
+	}
+}
+
+func TestU132_a_private_authority_is_trusted_when_it_is_named(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"version":"v1.2.3"}`))
+	}))
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // the handshakes that this test makes fail
+	server.StartTLS()
+	defer server.Close()
+	roots := x509.NewCertPool()
+	roots.AddCert(server.Certificate())
+	for _, cfg := range []flowfabric.ConnectConfig{{RootCAs: roots}, {}} {
+		cfg.Retry.MaxRetries = -1
+		client, err := flowfabric.Connect(server.URL, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, err := client.Admin().Info(t.Context())
+		if trusted := err == nil && info.Version == "v1.2.3"; trusted != (cfg.RootCAs != nil) {
+			t.Errorf("with authorities %v: %+v %v", cfg.RootCAs != nil, info, err)
+		}
+		if err := client.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := flowfabric.Connect(server.URL, flowfabric.ConnectConfig{RootCAs: roots, HTTP: server.Client()}); flowfabric.CodeOf(err) != "invalid_argument" {
+		t.Errorf("two clients: %v", err)
 	}
 }
 

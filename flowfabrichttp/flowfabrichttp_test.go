@@ -316,3 +316,11 @@ func TestU147_what_cannot_work_is_refused_at_once(t *testing.T) {
 		}
 	}
 }
+
+func TestU147_a_browser_that_opens_the_mounted_server_sees_a_page(t *testing.T) {
+	t.Parallel()
+	p := start(t, flowfabrichttp.Config{Open: true})
+	if page := p.send(t, "GET", "/", "", map[string]string{"Accept": "text/html"}); page.status != 200 || !strings.Contains(page.body, "<html") {
+		t.Errorf("%d %.200s", page.status, page.body)
+	}
+}

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"regexp"
@@ -143,6 +144,22 @@ func TestU169_a_watched_list_shows_what_came_and_ends_when_interrupted(t *testin
 	term.shows("second")
 	term.types(interrupt)
 	term.exits(130)
+}
+
+func TestU248_the_live_page_stays_open_on_a_terminal(t *testing.T) {
+	t.Parallel()
+	e := newServer(t)
+	term := e.onTerminal(t, "flowfabric demo live-page")
+	term.shows(`The page stays at http://127\.0\.0\.1:\d+ until Ctrl-C`)
+	address := regexp.MustCompile(`stays at (\S+)`).FindStringSubmatch(term.text())[1]
+	page, err := http.Get(address) //nolint:noctx // the page is on this host
+	check(t, err)
+	check(t, page.Body.Close())
+	if page.StatusCode != http.StatusOK {
+		t.Errorf("the page answers %s", page.Status)
+	}
+	term.types(interrupt)
+	term.exits(0)
 }
 
 func TestU159_an_interrupted_bulk_job_goes_on_and_says_how_to_follow_it(t *testing.T) {

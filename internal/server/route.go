@@ -161,12 +161,22 @@ func showsOneObject(o *wire.Operation) bool {
 func (s *Server) noRoute(_ http.ResponseWriter, r *http.Request) {
 	x := exchangeOf(r.Context())
 	allowed := s.methodsOf(r)
+	if isBrowserAtRoot(r) {
+		x.w.Header().Set("Location", x.mount+"/docs")
+		x.w.WriteHeader(http.StatusFound)
+		return
+	}
 	if len(allowed) == 0 {
 		s.writeProblem(x, refuse("route_not_found", "there is no such route").hint(s.nearest(r.URL.Path)))
 		return
 	}
 	x.w.Header().Set("Allow", strings.Join(allowed, ", "))
 	s.writeProblem(x, refuse("method_not_allowed", "the route does not take this method").hint("use "+strings.Join(allowed, ", ")))
+}
+
+// isBrowserAtRoot reports whether a person opened the address of the server in a browser; programs accept HTML only as one of all types.
+func isBrowserAtRoot(r *http.Request) bool {
+	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && (r.URL.Path == "/" || r.URL.Path == "") && strings.Contains(r.Header.Get("Accept"), "text/html")
 }
 
 // methodsOf lists the methods that the path of a request takes.

@@ -250,6 +250,21 @@ func TestU23_an_unknown_path_is_refused_with_the_nearest_as_hint(t *testing.T) {
 	}
 }
 
+func TestU116_a_browser_that_opens_the_address_of_the_server_sees_a_page(t *testing.T) {
+	t.Parallel()
+	w := openWorld(t)
+	browser := map[string]string{"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
+	for _, method := range []string{"GET", "HEAD"} { // the client follows the redirect
+		if found := w.send(t, request{method: method, path: "/", header: browser}); found.status != 200 || !strings.HasPrefix(found.header.Get("Content-Type"), "text/html") {
+			t.Errorf("%s: %d %s", method, found.status, found.header.Get("Content-Type"))
+		}
+	}
+	// Programs, other paths and other methods get problems as before.
+	w.get(t, "/").refuses(t, 404, "route_not_found")
+	w.send(t, request{method: "GET", path: "/v1/nowhere", header: browser}).refuses(t, 404, "route_not_found")
+	w.send(t, request{method: "POST", path: "/", header: browser}).refuses(t, 404, "route_not_found")
+}
+
 func TestU23_a_trailing_slash_means_nothing_and_head_works_where_get_does(t *testing.T) {
 	t.Parallel()
 	w := openWorld(t)

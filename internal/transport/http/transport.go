@@ -5,6 +5,8 @@ package httptransport
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"net/http"
 	"sync"
 	"time"
@@ -23,6 +25,7 @@ type Config struct {
 	APIKey    string
 	Namespace string          // of the calls; "": the one of the API key
 	HTTP      *http.Client    // nil: one of the transport's own, which follows no redirects
+	RootCAs   *x509.CertPool  // of the transport's own http.Client; nil: those of the system
 	Tracer    api.Tracer      // nil: no spans
 	Retry     api.RetryPolicy // how calls are repeated that the server could not serve
 	Clock     clock.Clock
@@ -55,7 +58,7 @@ func New(cfg Config) *Transport {
 	t.buffers.New = func() any { return new(bytes.Buffer) }
 	t.items.New = func() any { return new(wire.WorkItem) }
 	if t.http == nil {
-		t.http = newHTTP()
+		t.http = newHTTP(cfg.RootCAs)
 	}
 	t.life, t.end = context.WithCancel(context.Background())
 	t.waiting, t.stop = context.WithCancel(t.life)
@@ -93,10 +96,11 @@ const (
 
 // newHTTP returns an http.Client that keeps connections and returns a redirect as the answer: following it would lose the body of
 // a command.
-func newHTTP() *http.Client {
+func newHTTP(roots *x509.CertPool) *http.Client {
 	own := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true,
 		MaxIdleConns: idleConnections, MaxIdleConnsPerHost: idleConnections, IdleConnTimeout: idleTime,
+		TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
 	}
 	return &http.Client{
 		Transport:     own,

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -51,7 +53,12 @@ func (s *session) send(ctx context.Context, cmd *cobra.Command, r request) (*htt
 	if r.method != http.MethodGet && r.method != http.MethodHead && req.Header.Get(wire.HeaderIdempotencyKey) == "" {
 		req.Header.Set(wire.HeaderIdempotencyKey, rand.Text())
 	}
-	answer, err := http.DefaultClient.Do(req)
+	client := http.DefaultClient
+	if roots := settings.Get[*x509.CertPool](values, "ca"); roots != nil {
+		client = &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}}
+		defer client.CloseIdleConnections()
+	}
+	answer, err := client.Do(req)
 	if err != nil {
 		return nil, unreachable(ctx, settings.Get[string](values, "server"), err)
 	}
@@ -67,9 +74,9 @@ func unreachable(ctx context.Context, server string, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	return unanswered(&flowfabric.Error{
-		Code: codeUnavailable, Class: "unavailable", Message: fmt.Sprintf("the server does not answer: %s", err), Retryable: true,
-	}, server)
+	return &flowfabric.Error{
+		Code: codeUnavailable, Class: "unavailable", Message: fmt.Sprintf("the server does not answer: %s", err), Hint: whenUnanswered(err, server), Retryable: true,
+	}
 }
 
 // codeUnavailable is the code for a server that cannot be reached.
@@ -83,8 +90,16 @@ func unanswered(err error, server string) error {
 		return err
 	}
 	told := *refusal
-	told.Hint = "start one with flowfabric dev, or name another with --server; tried: " + server
+	told.Hint = whenUnanswered(err, server)
 	return &told
+}
+
+// whenUnanswered is the hint for a server from which no answer came.
+func whenUnanswered(err error, server string) string {
+	if untrusted := new(tls.CertificateVerificationError); errors.As(err, &untrusted) {
+		return "if a private authority signed the certificate of the server, name the file of the authority with --ca or FF_CA; tried: " + server
+	}
+	return "start one with flowfabric dev, or name another with --server; tried: " + server
 }
 
 // problemIn reads the problem in a response.

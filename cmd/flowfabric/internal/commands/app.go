@@ -58,6 +58,7 @@ type session struct {
 	*App
 	flags   globals
 	printer *show.Printer
+	warned  bool // of ignored variables
 }
 
 // root returns the tree of commands.

@@ -37,6 +37,16 @@ func completed(t *testing.T, server string, words ...string) []string {
 	return offers
 }
 
+func TestU160_the_names_of_demos_are_completed(t *testing.T) {
+	t.Parallel()
+	if offers := completed(t, "http://127.0.0.1:1", "demo", ""); len(offers) != len(tales) || !slices.Contains(offers, "live-page") {
+		t.Errorf("offered %q", offers)
+	}
+	if offers := completed(t, "http://127.0.0.1:1", "demo", "hello", ""); len(offers) > 0 {
+		t.Errorf("offered after a name: %q", offers)
+	}
+}
+
 // served is an engine on SQLite and the address of its server.
 func served(t *testing.T) (*flowfabric.Client, string) {
 	t.Helper()

@@ -19,7 +19,9 @@ import (
 // serverSettings reads the settings of serve and dev.
 func (s *session) serverSettings(cmd *cobra.Command, dev bool) (*settings.Values, []settings.Problem) {
 	flags := given(cmd)
-	return settings.Load(settings.Server(), settings.Sources{Dev: dev, File: flags["config"], Environ: s.Environ, Flags: flags})
+	values, problems := settings.Load(settings.Server(), settings.Sources{Dev: dev, File: flags["config"], Environ: s.Environ, Flags: flags})
+	s.ignored(values)
+	return values, problems
 }
 
 // serverFlags adds the server settings to a command.

@@ -58,9 +58,20 @@ func shellWorker() stage.Story {
 	}}
 }
 
-// livePage runs without waiting for the user.
+// livePage keeps the page open until the user ends it, if a user can: on a terminal.
 func livePage() stage.Story {
-	return stage.Story{Name: "live-page", Tell: func(ctx context.Context, s *stage.Stage) error { return live.Tell(ctx, s, false) }}
+	return stage.Story{Name: "live-page", Tell: func(ctx context.Context, s *stage.Stage) error { return live.Tell(ctx, s, isTerminal(s.Out)) }}
+}
+
+// completeDemos completes the names of demos.
+func completeDemos(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	var offers []string
+	for _, t := range tales {
+		if len(args) == 0 {
+			offers = append(offers, t.Name+"\t"+t.short)
+		}
+	}
+	return offers, cobra.ShellCompDirectiveNoFileComp
 }
 
 func (s *session) demo() *cobra.Command {
@@ -70,6 +81,7 @@ func (s *session) demo() *cobra.Command {
 		Use: "demo [STORY]", Short: "Run a demo in the terminal; it needs no services and leaves nothing behind", Args: counted(cobra.MaximumNArgs(1)),
 		Example: examples("flowfabric demo\nflowfabric demo crash\nflowfabric demo --list"),
 	}
+	cmd.ValidArgsFunction = completeDemos
 	cmd.Flags().BoolVar(&list, "list", false, "list the demos")
 	cmd.Flags().StringVar(&store, "store", "", "use this store instead of a temporary file")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -122,9 +122,6 @@ func (s *session) runServer(cmd *cobra.Command, how serving) error {
 
 // startTracing creates the tracer if a collector is configured (U196). send flushes the remaining spans.
 func (i *instance) startTracing(ctx context.Context) (send func(context.Context), err error) {
-	for _, problem := range i.values.Ignored() {
-		i.log.Warn("a variable cannot be read and is ignored", "problem", problem.String())
-	}
 	endpoint := settings.Get[string](i.values, "otlp-endpoint")
 	if endpoint == "" {
 		return func(context.Context) {}, nil

@@ -2,6 +2,7 @@ package commands
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"os"
@@ -100,7 +101,19 @@ func (s *session) clientSettings(cmd *cobra.Command) (*settings.Values, error) {
 		}
 	}
 	values, problems := settings.Load(settings.Client(), from)
+	s.ignored(values)
 	return values, s.problems(problems)
+}
+
+// ignored warns once of variables that are ignored.
+func (s *session) ignored(values *settings.Values) {
+	if s.warned {
+		return
+	}
+	s.warned = true
+	for _, problem := range values.Ignored() {
+		s.printer.Note("flowfabric: warning: %s is ignored: %s", problem.Variable, problem.Detail)
+	}
 }
 
 // withClient calls do with a client of the server.
@@ -111,7 +124,7 @@ func (s *session) withClient(cmd *cobra.Command, do func(ctx context.Context, c 
 	}
 	server := settings.Get[string](values, "server")
 	client, err := flowfabric.Connect(server, flowfabric.ConnectConfig{
-		APIKey: settings.Get[string](values, "key"), Namespace: settings.Get[string](values, "namespace"),
+		APIKey: settings.Get[string](values, "key"), Namespace: settings.Get[string](values, "namespace"), RootCAs: settings.Get[*x509.CertPool](values, "ca"),
 	})
 	if err != nil {
 		return err

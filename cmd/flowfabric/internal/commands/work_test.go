@@ -2,10 +2,12 @@ package commands
 
 import (
 	"context"
+	"encoding/pem"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -28,7 +30,7 @@ var plainSettings = []string{
 	"allow-plaintext", "insecure-open", "trusted-proxies", "cors-origins", "signing-kid", "max-payload", "max-wait", "max-readers",
 	"max-readers-per-key", "max-claims", "max-connections-per-address", "queue-limit", "batch-limit", "poll-interval", "lease-ttl", "retention",
 	"event-retention", "audit-retention", "key-grace", "drain-timeout", "log-level", "log-format", "otlp-endpoint", "trace-sample",
-	"metrics-listen", "metrics-open", "server", "namespace",
+	"metrics-listen", "metrics-open", "server", "namespace", "ca",
 }
 
 // secretSettings are those whose variables it must not see.
@@ -92,6 +94,12 @@ func TestU175_the_program_of_a_worker_sees_no_secret_of_any_setting(t *testing.T
 		"PATH": os.Getenv("PATH"), "FF_SERVER": address, "FF_API_KEY": key, "FF_API_KEY_FILE": keyFile, tokenVariable: "canary-token",
 		"FF_NAMESPACE": "default", "FF_OTLP_ENDPOINT": "https://me:canary@collector.example",
 		"FF_PUBLIC_URL": "https://me:canary@ff.example", "SEEN": "yes", "OTEL_EXPORTER_OTLP_HEADERS": "authorization=theirs",
+	}
+	authority := httptest.NewTLSServer(http.NotFoundHandler())
+	authority.Close()
+	given["FF_CA"] = filepath.Join(t.TempDir(), "plain-ca")
+	if err := os.WriteFile(given["FF_CA"], pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: authority.Certificate().Raw}), 0o600); err != nil {
+		t.Fatal(err)
 	}
 	for _, s := range slices.Concat(settings.Server(), settings.Client()) {
 		if slices.Contains(plainSettings, s.Name) == slices.Contains(secretSettings, s.Name) {

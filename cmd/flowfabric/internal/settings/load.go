@@ -49,7 +49,8 @@ type Values struct {
 	ignored []Problem
 }
 
-// Ignored lists the variables of other programs that cannot be parsed; they are ignored.
+// Ignored lists the variables of the environment that are ignored: those of other programs that cannot be parsed, and names with our
+// prefix that are no settings. Others add such names: Kubernetes sets FF_PORT in every pod beside a service called ff.
 func (v *Values) Ignored() []Problem { return v.ignored }
 
 type value struct {
@@ -58,7 +59,8 @@ type value struct {
 	source string
 }
 
-// Load reads the settings of a table and reports all problems at once. An unknown name is a problem and gets a suggestion.
+// Load reads the settings of a table and reports all problems at once. An unknown name gets a suggestion; it is a problem in a file,
+// and ignored in the environment.
 func Load(table []Setting, from Sources) (*Values, []Problem) {
 	l := loader{table: table, values: &Values{table: table, byKey: map[string]value{}}}
 	for _, s := range table {
@@ -160,12 +162,28 @@ func (l *loader) lines(lines []string, source string) {
 			l.secret(s, strings.TrimSpace(text), source)
 		} else if known := Variables(); !slices.Contains(known, name) && !slices.Contains(foreign, name) {
 			detail := "unknown setting"
-			if near := jsonx.Nearest(name, known); near != "" {
+			if near := suggest(name, known); near != "" {
 				detail += "; did you mean " + near + "?"
 			}
-			l.refuse(name, "", source, detail) // it may be a secret with a misspelt name
+			problem := Problem{name, "", source, detail} // without the value: it may be a secret with a misspelt name
+			if source == FromEnvironment {
+				l.values.ignored = append(l.values.ignored, problem)
+			} else {
+				l.problems = append(l.problems, problem)
+			}
 		}
 	}
+}
+
+// suggest returns the variable that was probably meant: that of the flag of this name, such as FF_API_KEY for FF_KEY, else the
+// nearest.
+func suggest(name string, known []string) string {
+	for _, s := range slices.Concat(serverTable, clientTable) {
+		if name == "FF_"+strings.ToUpper(strings.ReplaceAll(s.Name, "-", "_")) {
+			return s.Variable()
+		}
+	}
+	return jsonx.Nearest(name, known)
 }
 
 // others reads the variables of other programs.

@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"crypto/x509"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
@@ -203,6 +204,19 @@ func file(s string) (any, error) {
 		return nil, err
 	}
 	return s, f.Close()
+}
+
+// authorities reads certificates into a *x509.CertPool.
+func authorities(s string) (any, error) {
+	text, err := os.ReadFile(s) //nolint:gosec // G703: as in file
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, errors.New("the file has no certificate in PEM form")
+	}
+	return pool, nil
 }
 
 func networks(s string) (any, error) {

@@ -99,6 +99,7 @@ var serverTable = []Setting{
 var clientTable = []Setting{
 	{Name: "server", Rule: "U155", Default: "http://127.0.0.1:7433", Meaning: "address of the server", parse: serverURL},
 	{Name: "key", Var: "API_KEY", Rule: "U155", Meaning: "API key; better in the variable, or in a file named by `--key-file`", Secret: true, parse: text},
+	{Name: "ca", Rule: "U155", Shown: "those of the system", Meaning: "file with the certificate authorities that may sign the certificate of the server", parse: authorities},
 	{Name: "namespace", Rule: "U155", Shown: "of the key", Meaning: "namespace, for keys that are valid for several", parse: text},
 }
 
@@ -124,5 +125,6 @@ func Confidential(line string) bool {
 	return false
 }
 
-// foreign are variables that begin with FF_ and are not settings: `work` passes them to its program.
-var foreign = []string{"FF_EXECUTION_ID", "FF_ATTEMPT", "FF_EFFECT_KEY", "FF_LEASE"}
+// foreign are variables that begin with FF_ and are not settings: `work` passes the first ones to its program, and the examples read
+// the last.
+var foreign = []string{"FF_EXECUTION_ID", "FF_ATTEMPT", "FF_EFFECT_KEY", "FF_LEASE", "FF_MODEL_URL"}

@@ -66,9 +66,9 @@ func TestU179_later_sources_win(t *testing.T) {
 func TestU180_every_problem_is_told_at_once(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "ff.env")
-	write(t, path, "FF_MAX_WAITT=10s\nnonsense\n")
+	write(t, path, "FF_MAX_WAITT=10s\nnonsense\nFF_SECRET_THING=hush\n")
 	_, problems := Load(Server(), Sources{
-		File: path, Environ: []string{"FF_LISTEN=nowhere", "FF_MAX_PAYLOAD=1B", "FF_STORE=mysql:x", "FF_SECRET_THING=hush"},
+		File: path, Environ: []string{"FF_LISTEN=nowhere", "FF_MAX_PAYLOAD=1B", "FF_STORE=mysql:x"},
 		Flags: map[string]string{"lease-ttl": "1ms", "cors-origins": "*", "retention": "done=1h"},
 	})
 	var lines []string
@@ -79,7 +79,7 @@ func TestU180_every_problem_is_told_at_once(t *testing.T) {
 	for _, want := range []string{
 		"FF_MAX_WAITT (from file): unknown setting; did you mean FF_MAX_WAIT?", `"nonsense" is not FF_NAME=value`,
 		"FF_LISTEN=nowhere (from environment): not HOST:PORT", "FF_MAX_PAYLOAD=1B (from environment): 1 bytes", "FF_STORE=mysql:x (from environment): unknown store",
-		"FF_SECRET_THING (from environment)", "FF_LEASE_TTL=1ms (from flag): not between 500ms and 24h", "FF_CORS_ORIGINS=* (from flag)", "FF_RETENTION=done=1h",
+		"FF_SECRET_THING (from file)", "FF_LEASE_TTL=1ms (from flag): not between 500ms and 24h", "FF_CORS_ORIGINS=* (from flag)", "FF_RETENTION=done=1h",
 	} {
 		if !strings.Contains(all, want) {
 			t.Errorf("not told: %s\nin\n%s", want, all)
@@ -87,6 +87,35 @@ func TestU180_every_problem_is_told_at_once(t *testing.T) {
 	}
 	if strings.Contains(all, "hush") {
 		t.Error("the value of an unknown name is shown, and may be a secret")
+	}
+}
+
+func TestU179_names_of_others_in_the_environment_are_ignored_and_in_the_file_refused(t *testing.T) {
+	t.Parallel()
+	// What Kubernetes sets beside a service called ff, what an example reads, and what a person misspells.
+	lines := []string{"FF_PORT=tcp://10.0.0.1:7433", "FF_SERVICE_HOST=10.0.0.1", "FF_MODEL_URL=http://model", "FF_KEY=hush", "FF_LISSTEN=x"}
+	for _, table := range [][]Setting{Server(), Client()} {
+		values, problems := Load(table, Sources{Environ: append(lines, "FF_API_KEY=ffk_x")})
+		if len(problems) > 0 {
+			t.Errorf("problems: %v", problems)
+		}
+		var all string
+		for _, p := range values.Ignored() {
+			all += p.String() + "\n"
+		}
+		if strings.Contains(all, "hush") || strings.Contains(all, "FF_MODEL_URL (") || len(values.Ignored()) != 4 {
+			t.Errorf("ignored:\n%s", all)
+		}
+		for _, want := range []string{"FF_PORT (from environment): unknown setting", "FF_KEY (from environment): unknown setting; did you mean FF_API_KEY?", "did you mean FF_LISTEN?"} {
+			if !strings.Contains(all, want) {
+				t.Errorf("not told: %s\nin\n%s", want, all)
+			}
+		}
+		path := filepath.Join(t.TempDir(), "ff.env")
+		write(t, path, strings.Join(lines, "\n"))
+		if values, problems := Load(table, Sources{File: path}); len(problems) != 4 || len(values.Ignored()) > 0 {
+			t.Errorf("in the file: %v, ignored %v", problems, values.Ignored())
+		}
 	}
 }
 
