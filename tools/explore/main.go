@@ -1,6 +1,6 @@
 // Command explore runs random tests from fresh seeds, one after the other and again, until its time is up.
 //
-//	explore -for 10m ./internal/core ./internal/engine/txn=TestFI1|TestSI1
+//	explore -for 10m ./internal/core ./internal/engine=TestFI1|TestSI1
 //
 // Each argument is a package, with a pattern of the tests to run after "=" if not all of it is random. A failure is printed with all that the
 // test said: the seed that repeats it and, where the test can shorten its story, the shortest one. Explore exits with 1 if it found

@@ -20,11 +20,16 @@ func TestS36_a_look_at_a_quota_parses_the_needs_of_those_alone_who_name_it(t *te
 		classes = append(classes, &core.Class{ID: i + 1, Lane: "l", Kind: "k", Needs: needs.Text()})
 	}
 	found, parsed := classesOf(classes, "rare")
-	same(t, "classes, and how many were parsed", []any{len(found), parsed}, []any{10, 10})
+	if len(found) != 10 || parsed != 10 {
+		t.Errorf("%d classes, %d parsed", len(found), parsed)
+	}
 	found, parsed = classesOf(classes, "rar")
-	same(t, "of no such quota", []any{len(found), parsed}, []any{0, 10})
-	found, _ = classesOf(classes, "common")
-	same(t, "of a common one", len(found), 100)
+	if len(found) != 0 || parsed != 10 {
+		t.Errorf("of no such quota: %d classes, %d parsed", len(found), parsed)
+	}
+	if found, _ = classesOf(classes, "common"); len(found) != 100 {
+		t.Errorf("of a common one: %d classes", len(found))
+	}
 }
 
 // classesOf returns the classes that name a quota, and how many needs were parsed to find them.

@@ -93,6 +93,13 @@ func (s *sweeper) LastStep() clockStep {
 	return s.clock.last
 }
 
+// LastRead returns the store's clock as the last poll has read it.
+func (s *sweeper) LastRead() base.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.clock.store
+}
+
 // stepped handles a step of the store's clock, and at the start of the process one that happened before.
 func (s *sweeper) stepped(ctx context.Context, by base.Millis, seen *store.PollAnswer) {
 	if !s.began {

@@ -60,7 +60,7 @@ func newCommitter(e *Engine) *committer {
 func (c *committer) depth() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.queue) + len(c.held) + c.e.Held.depth()
+	return len(c.queue) + len(c.held) + c.e.Held.Depth()
 }
 
 // enqueue adds requests, together so that they share a commit. Requests that find the queue full are refused at once (S72). It returns how many

@@ -1,73 +1,9 @@
 package txn
 
 import (
-	"context"
-
 	"github.com/flowfabric/flowfabric/internal/core"
-	"github.com/flowfabric/flowfabric/internal/core/base"
-	"github.com/flowfabric/flowfabric/internal/metrics"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
-
-// TimerLabels are the labels of the timers that the sweep turns; "": one of them has none.
-func (e *Engine) TimerLabels() (labels []string) {
-	for kind := range sweepRules {
-		labels = AppendNew(labels, timerName(kind))
-	}
-	for kind := range e.extensions.timers {
-		labels = AppendNew(labels, timerName(kind))
-	}
-	return labels
-}
-
-// KnownGauges are the gauges that the process itself knows: who polls them does not wait for the store.
-func (e *Engine) KnownGauges() metrics.Collector { return knownGauges{e.Gauges} }
-
-type knownGauges struct{ *gauges }
-
-// Collect tells the present values.
-func (k knownGauges) Collect() []metrics.Family { return k.known() }
-
-// SetApart is how many commands wait for rows that other transactions hold.
-func (e *Engine) SetApart() int { return e.Held.depth() }
-
-// LookedInto reports whether it is known what was lost when the database came back.
-func (e *Engine) LookedInto() bool { return len(e.lives.asked()) == 0 }
-
-// Project waits until the search rows hold all that was committed.
-func (e *Engine) Project(ctx context.Context) error { return e.Follower.ReachAll(ctx) }
-
-// ClockSeen is the store's clock as the last poll has read it.
-func (e *Engine) ClockSeen() base.Time {
-	e.Sweep.mu.Lock()
-	defer e.Sweep.mu.Unlock()
-	return e.Sweep.clock.store
-}
-
-// ReadLog reads what other processes have committed, and returns where the log is now known to end.
-func (e *Engine) ReadLog(ctx context.Context) int64 {
-	for e.Log.catchUp(ctx) {
-	}
-	end, _ := e.Log.Position()
-	return end
-}
-
-// RegisterKind makes the class of a kind known, as the submit of an execution does before it is created.
-func (e *Engine) RegisterKind(ctx context.Context, kind string) error {
-	_, err := e.Dict.ClassOf(ctx, core.Class{Namespace: "default", Lane: "default", Kind: kind})
-	return err
-}
-
-// TimerLabel is the label of a kind of timers.
-func TimerLabel(kind store.TimerKind) string { return timerName(kind) }
-
-// TimerRow is the first row that a timer is for.
-func TimerRow(t store.Timer) string {
-	if byID(t.Kind) {
-		return t.IDs[0].String()
-	}
-	return t.Texts[0]
-}
 
 // NeedsKept is how many parsed needs of classes are kept of late.
 const NeedsKept = needsKept

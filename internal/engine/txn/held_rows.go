@@ -95,8 +95,8 @@ func (h *heldRows) Among(locks []store.Lock, own *heldLine) (held []store.Lock) 
 	return held
 }
 
-// depth returns how many commands are in lines.
-func (h *heldRows) depth() int {
+// Depth returns how many commands are in lines.
+func (h *heldRows) Depth() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.count

@@ -96,6 +96,9 @@ func (l *incarnations) ask(known []store.Commit) {
 	}
 }
 
+// LossChecked reports whether it is known what was lost when the database last came back.
+func (e *Engine) LossChecked() bool { return len(e.lives.asked()) == 0 }
+
 // asked are the commits that are to be looked into.
 func (l *incarnations) asked() []store.Commit {
 	l.told.Lock()

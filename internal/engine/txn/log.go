@@ -176,8 +176,7 @@ func (l *logReader) run(ctx context.Context) {
 			}
 		}
 		before, _ := l.Position()
-		for l.catchUp(ctx) {
-		}
+		l.CatchUp(ctx)
 		patience = l.comeBack(before, patience)
 	}
 }
@@ -218,8 +217,14 @@ func (l *logReader) gapStays(ctx context.Context, patience time.Duration) bool {
 	return len(l.early) > 0
 }
 
-// catchUp reads the next commits and reports whether there may be more.
-func (l *logReader) catchUp(ctx context.Context) bool {
+// CatchUp reads what other processes have committed so far.
+func (l *logReader) CatchUp(ctx context.Context) {
+	for l.readOn(ctx) {
+	}
+}
+
+// readOn reads the next commits and reports whether there may be more.
+func (l *logReader) readOn(ctx context.Context) bool {
 	end, life := l.reads()
 	commits, err := l.load(ctx, end, LogRead)
 	if l.e.Follower.failed(l.e.Failed(err)) || len(commits) == 0 {

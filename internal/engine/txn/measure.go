@@ -190,8 +190,19 @@ var timerNames = map[store.TimerKind]string{
 	TimerSigningKeys: "signing_key", TimerRates: "rate", TimerBudgets: "budget", TimerUsageDedup: "charge",
 }
 
-// timerName is the label of a kind of timers.
-func timerName(kind store.TimerKind) string {
+// TimerLabels returns the labels of the timers that are handled; "": one of them has none.
+func (e *Engine) TimerLabels() (labels []string) {
+	for kind := range sweepRules {
+		labels = AppendNew(labels, TimerLabel(kind))
+	}
+	for kind := range e.extensions.timers {
+		labels = AppendNew(labels, TimerLabel(kind))
+	}
+	return labels
+}
+
+// TimerLabel is the label of a kind of timers.
+func TimerLabel(kind store.TimerKind) string {
 	if isWork(kind) && kind != TimerJobs {
 		kind = timerTasks
 	}
@@ -204,8 +215,8 @@ func (m *meter) fired(timers []store.Timer, now base.Time) {
 		return
 	}
 	for i := range timers {
-		if t := &timers[i]; t.Tries == 0 && timerName(t.Kind) != "" {
-			m.timers.With(timerName(t.Kind)).Inc()
+		if t := &timers[i]; t.Tries == 0 && TimerLabel(t.Kind) != "" {
+			m.timers.With(TimerLabel(t.Kind)).Inc()
 			m.lateness.Observe(seconds(now.Sub(t.At)))
 		}
 	}

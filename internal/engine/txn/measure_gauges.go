@@ -63,11 +63,11 @@ func (g *gauges) Collect() []metrics.Family {
 	if g.e.Stopping() {
 		return nil
 	}
-	return append(g.known(), g.stored(&g.all)...)
+	return append(g.Known(), g.stored(&g.all)...)
 }
 
-// known are the gauges that cost nothing.
-func (g *gauges) known() []metrics.Family {
+// Known returns the gauges that the process itself knows. They cost nothing.
+func (g *gauges) Known() []metrics.Family {
 	e := g.e
 	depth := e.Committer.depth()
 	skew := -e.Sweep.Ahead()

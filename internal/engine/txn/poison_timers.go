@@ -58,7 +58,7 @@ func (e *Engine) quarantineTimer(ctx context.Context, t store.Timer, why error) 
 	}
 	moved := withFailures(t, failures+1)
 	moved.At = now.Add(LaterBy(failures))
-	e.Notes.Error("a timer cannot be handled", "kind", timerName(t.Kind), "failures", failures+1, "error", why)
+	e.Notes.Error("a timer cannot be handled", "kind", TimerLabel(t.Kind), "failures", failures+1, "error", why)
 	ch := &store.Changes{
 		AddTimers: []store.Timer{moved},
 		Events:    []core.Event{Quarantined(rowOf(t), base.CodeOf(PublicFault(why)), failures+1, now, moved.At)},
@@ -95,7 +95,7 @@ func rowOf(t store.Timer) string {
 	if byID(t.Kind) {
 		return t.IDs[0].String()
 	}
-	return timerName(t.Kind) + ":" + t.Texts[0]
+	return TimerLabel(t.Kind) + ":" + t.Texts[0]
 }
 
 // A timer of a row that was set aside contains how often the row has failed in a row, in the list that its kind does not use.

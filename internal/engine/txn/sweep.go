@@ -334,7 +334,7 @@ func (e *Engine) applyRule(ctx context.Context, timer store.Timer) (err error) {
 		return nil
 	}
 	if e.Cfg.Trap != nil {
-		e.Cfg.Trap("timer:"+timerName(timer.Kind), strings.Join(append(textsOf(timer.IDs), timer.Texts...), " "))
+		e.Cfg.Trap("timer:"+TimerLabel(timer.Kind), strings.Join(append(textsOf(timer.IDs), timer.Texts...), " "))
 	}
 	return rule(ctx, timer)
 }
