@@ -44,7 +44,7 @@ type (
 	Config              = txn.Config
 	CountAnswer         = txn.CountAnswer
 	DeleteFlowRequest   = flows.DeleteFlowRequest
-	Derivation          = txn.Derivation
+	Derivation          = flows.Derivation
 	Difference          = inspect.Difference
 	EdgeQuery           = flows.EdgeQuery
 	Ending              = work.Ending

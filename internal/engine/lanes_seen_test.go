@@ -95,7 +95,7 @@ func TestI14_U121_the_weights_of_other_namespaces_and_of_their_keys_are_shown_to
 // eventKinds are the kinds of events that the documentation lists: its table is held to the code by test/docs.
 func eventKinds(t *testing.T) (kinds []string) {
 	t.Helper()
-	text, err := os.ReadFile("../../../docs/events.md")
+	text, err := os.ReadFile("../../docs/events.md")
 	ok(t, err)
 	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_]+\\.[a-z_]+)` \\|").FindAllStringSubmatch(string(text), -1) {
 		kinds = append(kinds, row[1])

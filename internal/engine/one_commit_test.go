@@ -8,7 +8,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
-	"github.com/flowfabric/flowfabric/internal/engine/txn"
+	admission "github.com/flowfabric/flowfabric/internal/engine/limits"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -232,7 +232,7 @@ func (s ticking) Begin(ctx context.Context, want store.Want) (store.Tx, *store.L
 }
 
 func (t tickingTx) Load(ctx context.Context, want store.Want) (*store.Loaded, error) {
-	if slices.ContainsFunc(want.Docs, func(ref store.DocRef) bool { return ref.Kind == txn.DocLedger }) {
+	if slices.ContainsFunc(want.Docs, func(ref store.DocRef) bool { return ref.Kind == admission.DocLedger }) {
 		t.w.turn(1)
 	}
 	return t.Tx.Load(ctx, want)

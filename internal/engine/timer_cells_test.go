@@ -14,7 +14,6 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
-	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -266,17 +265,18 @@ type unruly struct {
 	store.Store
 	taken chan string // the first row of the timers that it has died with
 
-	mu    sync.Mutex
-	label string        // of the timers that it dies with; "": it lives
-	due   base.Time     // and since when they are due: older ones may be left over
-	again []store.Timer // that were given once
+	mu      sync.Mutex
+	labelOf func(store.TimerKind) string
+	label   string        // of the timers that it dies with; "": it lives
+	due     base.Time     // and since when they are due: older ones may be left over
+	again   []store.Timer // that were given once
 }
 
-// dies says with which timers it dies from now on.
-func (u *unruly) dies(label string, due base.Time) {
+// dies says with which timers it dies from now on; labelOf returns their labels.
+func (u *unruly) dies(labelOf func(store.TimerKind) string, label string, due base.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.label, u.due = label, due
+	u.labelOf, u.label, u.due = labelOf, label, due
 }
 
 // atATime is how many timers an unruly store gives.
@@ -291,7 +291,7 @@ func (u *unruly) TakeDue(ctx context.Context, limit int, hide time.Duration, exc
 	defer u.mu.Unlock()
 	if u.label != "" {
 		timers, err := u.Store.TakeDue(ctx, limit, hide, except...)
-		at := slices.IndexFunc(timers, func(t store.Timer) bool { return txn.TimerLabel(t.Kind) == u.label && t.At >= u.due })
+		at := slices.IndexFunc(timers, func(t store.Timer) bool { return u.labelOf(t.Kind) == u.label && t.At >= u.due })
 		if at < 0 {
 			return timers, err
 		}
@@ -363,12 +363,12 @@ func (c *timerCell) show(t *testing.T, w *world, lane string) {
 	w.looksAFew()
 	same(t, "done before its time", done(), 0)
 
-	unruly.dies(c.label, due)
+	unruly.dies(w.e.TimerLabel, c.label, due)
 	w.turnTo(due)
 	bad := <-unruly.taken
 	closeEngine(t, w.e)
 
-	unruly.dies("", 0)
+	unruly.dies(nil, "", 0)
 	traps.at("timer:"+c.label, bad)
 	w.e = w.openEngine(unruly)
 	w.turn(2 * base.Second) // until when the timers of the dead are hidden (S62)

@@ -24,6 +24,7 @@ type Admin struct {
 	keys     *keyCache
 	refusals *refusals
 	auditing auditKeys
+	listed   []listedKind
 	// checkDefaults checks the quotas that a namespace is to give to its submits.
 	checkDefaults func(*txn.Tx, []core.QuotaUse) error
 }
@@ -65,8 +66,9 @@ func New(ctx context.Context, e *txn.Engine) (*Admin, error) {
 	e.OnStart(a.startKeys)
 	e.OnLoop(a.tellRefusals)
 	e.OnClose(func(ctx context.Context) { a.tellCounted(ctx, true) })
-	e.OnTimer(txn.TimerAudit, a.sweepAudit)
-	e.OnTimer(txn.TimerSigningKeys, a.sweepSigningKeys)
+	e.OnTimer(timerAudit, txn.TimerRule{Label: "audit", Do: a.sweepAudit})
+	e.OnTimer(timerSigningKeys, txn.TimerRule{Label: "signing_key", Do: a.sweepSigningKeys})
+	e.CountRemoved(docAuditRow, "audit_row")
 	e.UseNamespaces(a.Spaces.knows)
 	e.UseLossRecord(a.recordLoss)
 	_, err := a.Spaces.Of(ctx, "", e.Cfg.Clock.Now())
@@ -85,9 +87,9 @@ func needsChain(u *txn.Tx, cmd txn.Command, lock store.Lock) bool {
 		return false
 	}
 	switch lock.Doc.Kind {
-	case txn.DocAuditChain:
+	case DocAuditChain:
 		return slices.Contains(a.Chains(u), lock.Doc.Key)
-	case txn.DocAuditRoll:
+	case docAuditRoll:
 		return slices.ContainsFunc(a.Chains(u), func(name string) bool { return needsRoll(u, name, lock) })
 	}
 	return false

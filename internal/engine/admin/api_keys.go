@@ -11,7 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-func keyRef(id string) store.DocRef { return store.DocRef{Kind: txn.DocAPIKey, Key: id} }
+func keyRef(id string) store.DocRef { return store.DocRef{Kind: docAPIKey, Key: id} }
 
 // decodeKeyRecord reads an API key; nil when there is none.
 func decodeKeyRecord(doc *store.Doc) (*keyring.APIKey, error) {
@@ -155,7 +155,7 @@ func (e *Admin) otherAdminKeys(ctx context.Context, id string, needless bool) (r
 		return nil, nil
 	}
 	for after := ""; len(refs) < maxBeside; {
-		loaded, err := e.Store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: txn.DocAPIKey, After: after, Limit: keysAtOnce}}})
+		loaded, err := e.Store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: docAPIKey, After: after, Limit: keysAtOnce}}})
 		if err != nil {
 			return nil, txn.PublicFault(err)
 		}
@@ -275,7 +275,7 @@ func (e *Admin) APIKey(ctx context.Context, c txn.Caller, id string) (keyring.AP
 
 // APIKeys lists the keys that the caller may administer, by id.
 func (e *Admin) APIKeys(ctx context.Context, c txn.Caller, cursor string, limit *int) ([]keyring.APIKey, string, error) {
-	return txn.ListDocs(ctx, e.Engine, txn.DocAPIKey, "api_keys", cursor, limit, func(doc *store.Doc) (keyring.APIKey, bool, error) {
+	return txn.ListDocs(ctx, e.Engine, docAPIKey, "api_keys", cursor, limit, func(doc *store.Doc) (keyring.APIKey, bool, error) {
 		k, err := decodeKeyRecord(doc)
 		if err != nil || !seesKey(c, &k.APIKeySettings) {
 			return keyring.APIKey{}, false, err

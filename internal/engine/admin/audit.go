@@ -47,11 +47,11 @@ func ChainOf(namespaces []string) string {
 
 // ChainRef names the record of the head of an audit chain.
 func ChainRef(namespace string) store.DocRef {
-	return store.DocRef{Kind: txn.DocAuditChain, Key: namespace}
+	return store.DocRef{Kind: DocAuditChain, Key: namespace}
 }
 
 func auditRowRef(namespace string, number int64) store.DocRef {
-	return store.DocRef{Kind: txn.DocAuditRow, Key: auditRowPrefix(namespace) + fmt.Sprintf("%016x", number)}
+	return store.DocRef{Kind: docAuditRow, Key: auditRowPrefix(namespace) + fmt.Sprintf("%016x", number)}
 }
 
 func auditRowPrefix(namespace string) string { return namespace + "\x01" }
@@ -145,7 +145,7 @@ func Audit(u *txn.Tx, c txn.Caller, row core.AuditRow, before, after any) {
 // armAudit arms the timer of a chain for the time when its oldest row may be removed.
 func armAudit(u *txn.Tx, namespace string, chain *core.AuditChain, at base.Time) {
 	chain.LookAt = txn.RoundUp(at, base.Minute)
-	timer := u.TimerAt(txn.TimerAudit, chain.LookAt)
+	timer := u.TimerAt(timerAudit, chain.LookAt)
 	timer.Texts = append(timer.Texts, namespace)
 }
 

@@ -96,7 +96,7 @@ func (e *Admin) chainNames(ctx context.Context, c txn.Caller, namespace string) 
 	case c.Namespaces != nil:
 		return slices.Sorted(slices.Values(c.Namespaces)), nil
 	}
-	loaded, err := e.Store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: txn.DocAuditChain}}})
+	loaded, err := e.Store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: DocAuditChain}}})
 	if err != nil {
 		return nil, txn.PublicFault(err)
 	}
@@ -160,7 +160,7 @@ func (e *Admin) nextAuditRow(ctx context.Context, namespace string, n int64) (in
 
 // behindAuditRow returns the scan for the first row after number n.
 func behindAuditRow(namespace string, n int64) store.Scan {
-	return store.Scan{Kind: txn.DocAuditRow, Prefix: auditRowPrefix(namespace), After: auditRowRef(namespace, n).Key, Limit: 1}
+	return store.Scan{Kind: docAuditRow, Prefix: auditRowPrefix(namespace), After: auditRowRef(namespace, n).Key, Limit: 1}
 }
 
 // firstNumber returns the number of the first of these rows by its key, or 0 if there is none or its key cannot be that of a row.

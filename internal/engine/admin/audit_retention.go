@@ -14,7 +14,7 @@ func (e *Admin) sweepAudit(ctx context.Context, t store.Timer) error {
 	for _, namespace := range t.Texts {
 		for more := true; more && ctx.Err() == nil; {
 			more = false
-			err := e.OnDocs(ctx, txn.DocAuditChain, []string{namespace}, func(u *txn.Tx, doc *store.Doc) (err error) {
+			err := e.OnDocs(ctx, DocAuditChain, []string{namespace}, func(u *txn.Tx, doc *store.Doc) (err error) {
 				more, err = trimChain(ctx, u, doc)
 				return err
 			})

@@ -84,7 +84,7 @@ type auditRoll struct {
 }
 
 func rollRef(no int) store.DocRef {
-	return store.DocRef{Kind: txn.DocAuditRoll, Key: fmt.Sprintf("%02d", no)}
+	return store.DocRef{Kind: docAuditRoll, Key: fmt.Sprintf("%02d", no)}
 }
 
 // RollRefs names the records of all rolls.
@@ -263,7 +263,7 @@ func (e *Admin) makeAuditKey(ctx context.Context) error {
 // adoptChains puts every chain under a new key, and creates the lists. Lists that exist already belong to a key that was lost: they count as
 // altered, and so do chains with a seal.
 func adoptChains(ctx context.Context, u *txn.Tx, key keyring.AuditKey) error {
-	if err := u.Load(ctx, store.Want{Scans: []store.Scan{{Kind: txn.DocAuditChain}}}); err != nil {
+	if err := u.Load(ctx, store.Want{Scans: []store.Scan{{Kind: DocAuditChain}}}); err != nil {
 		return err
 	}
 	want := store.Want{LockDocs: true, Docs: RollRefs()}

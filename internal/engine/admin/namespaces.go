@@ -13,7 +13,7 @@ import (
 )
 
 // NamespaceRef names the record of a namespace.
-func NamespaceRef(name string) store.DocRef { return store.DocRef{Kind: txn.DocNamespace, Key: name} }
+func NamespaceRef(name string) store.DocRef { return store.DocRef{Kind: docNamespace, Key: name} }
 
 // DecodeNamespace reads the record of a namespace; nil when there is none.
 func DecodeNamespace(doc *store.Doc) (*core.Namespace, error) {
@@ -163,7 +163,7 @@ func (e *Admin) Namespace(ctx context.Context, c txn.Caller, name string) (core.
 
 // Namespaces lists the namespaces that were set up, by name.
 func (e *Admin) Namespaces(ctx context.Context, c txn.Caller, cursor string, limit *int) ([]core.Namespace, string, error) {
-	return txn.ListDocs(ctx, e.Engine, txn.DocNamespace, "namespaces", cursor, limit, func(doc *store.Doc) (core.Namespace, bool, error) {
+	return txn.ListDocs(ctx, e.Engine, docNamespace, "namespaces", cursor, limit, func(doc *store.Doc) (core.Namespace, bool, error) {
 		if !c.Sees(doc.Key) {
 			return core.Namespace{}, false, nil
 		}
@@ -239,7 +239,7 @@ func (c *namespaceCache) readBeside(ctx context.Context) (map[string]core.Namesp
 }
 
 func (c *namespaceCache) Read(ctx context.Context) (map[string]core.NamespaceSettings, error) {
-	loaded, err := c.store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: txn.DocNamespace}}})
+	loaded, err := c.store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: docNamespace}}})
 	if err != nil {
 		return nil, txn.PublicFault(err)
 	}

@@ -27,7 +27,7 @@ func (e *Admin) OtherNamespaces(ctx context.Context, own []string) (bool, error)
 
 // namesForeign looks at what was configured: namespaces, and API keys.
 func (e *Admin) namesForeign(ctx context.Context, foreign func(string) bool) (bool, error) {
-	loaded, err := e.Store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: txn.DocNamespace}, {Kind: txn.DocAPIKey}}})
+	loaded, err := e.Store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: docNamespace}, {Kind: docAPIKey}}})
 	if err != nil {
 		return true, txn.PublicFault(err)
 	}
@@ -53,13 +53,10 @@ func (e *Admin) worksForForeign(ctx context.Context, foreign func(string) bool) 
 	return slices.ContainsFunc(instances, func(w core.Worker) bool { return w.Live(now) && slices.ContainsFunc(w.Namespaces, foreign) }), err
 }
 
-// holdsForeign checks what namespaces have: budgets and flows, by their list records, and executions. Classes show which namespaces had executions
+// holdsForeign checks what namespaces have: what the rooms list by namespace (ListedBy), and executions. Classes show which namespaces had executions
 // once; whether there are some now is counted.
 func (e *Admin) holdsForeign(ctx context.Context, foreign func(string) bool) (bool, error) {
-	for _, listed := range []struct {
-		kind store.DocKind
-		end  byte
-	}{{txn.DocBudgetName, 0}, {txn.DocFlowMark, 1}} {
+	for _, listed := range e.listed {
 		if others, err := e.listsForeign(ctx, listed.kind, listed.end, foreign); others || err != nil {
 			return others, err
 		}
@@ -91,6 +88,18 @@ func (e *Admin) holdsForeign(ctx context.Context, foreign func(string) bool) (bo
 		return true, txn.PublicFault(err)
 	}
 	return n > 0, nil
+}
+
+// listedKind is a kind of small records whose keys begin with a namespace, which end closes.
+type listedKind struct {
+	kind store.DocKind
+	end  byte
+}
+
+// ListedBy registers a kind of small records that are listed by namespace: their keys begin with one, which end closes. A namespace with such a record
+// is in use. It must be called before Start.
+func (e *Admin) ListedBy(kind store.DocKind, end byte) {
+	e.listed = append(e.listed, listedKind{kind, end})
 }
 
 // listsForeign looks for a record of another namespace among those whose keys begin with one, which end closes. It reads one record a

@@ -101,16 +101,15 @@ func (o *operatorCommand) Want(w *store.Want, _ bool) {
 	}
 }
 
-func (o *operatorCommand) Flows(u *txn.Tx) []base.UUID {
-	if o.Removes {
-		return append(u.FlowsBelow(o.id.UUID), o.Locks...)
-	}
-	return o.Locks
-}
+// Flows are the graphs that it locks.
+func (o *operatorCommand) Flows(*txn.Tx) []base.UUID { return o.Locks }
+
+// Removing is the execution that it removes, with what is below it.
+func (o *operatorCommand) Removing() (id base.UUID, removes bool) { return o.id.UUID, o.Removes }
 
 func (o *operatorCommand) More(u *txn.Tx, w *store.Want) {
-	if ent := u.Entries[o.id.UUID]; ent != nil && ent.Exec.Member != nil && ent.Exec.Status.Terminal() {
-		w.Docs = append(w.Docs, txn.FlowRef(ent.Exec.FlowID.UUID)) // is it gone?
+	if ent := u.Entries[o.id.UUID]; ent != nil {
+		u.WantVanished(w, ent)
 	}
 	if o.Removes {
 		u.WantRemovable(w, o.id.UUID)
@@ -128,8 +127,8 @@ func (o *operatorCommand) More(u *txn.Tx, w *store.Want) {
 
 func (o *operatorCommand) Decide(u *txn.Tx) error {
 	ent, err := u.Find(o.caller, o.id)
-	if err == nil && ent.Exec.Member != nil && ent.Ended && u.Engine.Graphs.Locked(u, ent.Exec.FlowID.UUID) == nil && u.Doc(txn.FlowRef(ent.Exec.FlowID.UUID)) == nil {
-		err = txn.NotFound(o.id) // its flow is removed, and its own rows will follow (L141)
+	if err == nil && u.Vanished(ent) {
+		err = txn.NotFound(o.id) // its own rows will follow (L141)
 	}
 	if err != nil {
 		return o.gone(u, err)

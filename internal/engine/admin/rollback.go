@@ -32,7 +32,7 @@ type Rollbacks struct {
 const rollbacksKept = 32
 
 // RollbackRef names the record of lost commits.
-var RollbackRef = store.DocRef{Kind: txn.DocRollbacks, Key: "store"}
+var RollbackRef = store.DocRef{Kind: docRollbacks, Key: "store"}
 
 // DecodeRollbacks reads the record of lost commits; nil: none are known. Codes: corruption.
 func DecodeRollbacks(doc *store.Doc) (r Rollbacks, err error) {

@@ -215,7 +215,7 @@ func armPurge(u *txn.Tx, before, after *keyring.KeySet) {
 	for i := range after.Keys {
 		k := &after.Keys[i]
 		if k.State == keyring.KeyVerifyOnly && !k.Secret.IsZero() && ends[k.Kid] != k.VerifyUntil {
-			timer := u.TimerAt(txn.TimerSigningKeys, txn.RoundUp(k.VerifyUntil.Add(1), base.Minute))
+			timer := u.TimerAt(timerSigningKeys, txn.RoundUp(k.VerifyUntil.Add(1), base.Minute))
 			timer.Texts = append(timer.Texts, k.Kid)
 		}
 	}

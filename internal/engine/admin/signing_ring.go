@@ -11,7 +11,7 @@ import (
 )
 
 // KeySetRef names the one record that holds all signing keys (W19): a change locks it, and of several processes that create it one wins.
-var KeySetRef = store.DocRef{Kind: txn.DocSigningKeys, Key: "signing_keys"}
+var KeySetRef = store.DocRef{Kind: docSigningKeys, Key: "signing_keys"}
 
 // WantKeys adds the key set to the rows of a command that signs or verifies.
 func WantKeys(w *store.Want) { w.Docs = append(w.Docs, KeySetRef) }

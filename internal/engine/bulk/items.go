@@ -69,7 +69,7 @@ func (j *job) keepItems(u *txn.Tx, items []storedItem) {
 		return
 	}
 	body, _ := json.Marshal(kept)
-	u.PutDoc(store.Doc{DocRef: store.DocRef{Kind: txn.DocJobItems, Key: itemsKey(j.ID, j.Batches)}, Body: body})
+	u.PutDoc(store.Doc{DocRef: store.DocRef{Kind: docJobItems, Key: itemsKey(j.ID, j.Batches)}, Body: body})
 	j.Batches++
 }
 
@@ -111,7 +111,7 @@ func (e *Jobs) BulkItems(ctx context.Context, c txn.Caller, id base.UUID, r Bulk
 	}
 	items := []BulkItem{}
 	for limit > 0 {
-		scan := store.Scan{Kind: txn.DocJobItems, Prefix: itemsPrefix(id), Limit: itemBatches}
+		scan := store.Scan{Kind: docJobItems, Prefix: itemsPrefix(id), Limit: itemBatches}
 		if at.batch > 0 {
 			scan.After = itemsKey(id, at.batch-1)
 		}
@@ -166,7 +166,7 @@ func (r *BulkItemsRequest) collect(items *[]BulkItem, at *itemPlace, limit int, 
 // forgetJob removes a job with everything that it remembers.
 func (e *Jobs) forgetJob(ctx context.Context, id base.UUID) error {
 	for {
-		loaded, err := e.Store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: txn.DocJobItems, Prefix: itemsPrefix(id), Limit: bulkBatch}}})
+		loaded, err := e.Store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: docJobItems, Prefix: itemsPrefix(id), Limit: bulkBatch}}})
 		if err != nil {
 			return err
 		}

@@ -52,7 +52,7 @@ type job struct {
 	KeptRefused int       `json:"kept_refused,omitempty"`
 }
 
-func jobRef(id base.UUID) store.DocRef { return store.DocRef{Kind: txn.DocJob, Key: id.String()} }
+func jobRef(id base.UUID) store.DocRef { return store.DocRef{Kind: docJob, Key: id.String()} }
 
 func (j *job) view() BulkView {
 	return BulkView{
@@ -232,7 +232,7 @@ func (s *startJob) Decide(u *txn.Tx) error {
 	j.StartedAt = u.Now
 	s.answer = j.ID
 	j.put(u)
-	timer := u.TimerAt(txn.TimerJobs, u.Now) // due at once
+	timer := u.TimerAt(timerJobs, u.Now) // due at once
 	timer.Texts = append(timer.Texts, j.ID.String())
 	j.bulkEvent(u, "bulk.started", s.caller)
 	if admin.Audits(s.caller) {
@@ -354,7 +354,7 @@ func (e *Jobs) BulkJobsPage(ctx context.Context, c txn.Caller, cursor string, li
 
 // BulkJobs lists the jobs that are still known, newest first.
 func (e *Jobs) BulkJobs(ctx context.Context, c txn.Caller) ([]BulkView, error) {
-	loaded, err := e.Store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: txn.DocJob}}})
+	loaded, err := e.Store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: docJob}}})
 	if err != nil {
 		return nil, txn.PublicFault(err)
 	}
@@ -464,7 +464,7 @@ func (s *stopJob) Decide(u *txn.Tx) error {
 func (j *job) end(u *txn.Tx, c txn.Caller, state string) {
 	j.State, j.EndedAt = state, u.Now
 	j.put(u)
-	timer := u.TimerAt(txn.TimerJobs, txn.RoundUp(u.Now.Add(bulkKeptFor), base.Hour))
+	timer := u.TimerAt(timerJobs, txn.RoundUp(u.Now.Add(bulkKeptFor), base.Hour))
 	timer.Texts = append(timer.Texts, j.ID.String())
 	j.bulkEvent(u, "bulk.finished", c)
 	u.After = append(u.After, func() {

@@ -13,9 +13,10 @@ type Jobs struct{ *flows.Graphs }
 // New registers bulk jobs with an engine that has not started.
 func New(e *flows.Graphs) *Jobs {
 	jobs := &Jobs{e}
-	e.OnTimer(txn.TimerJobs, jobs.sweepJobs)
+	e.OnTimer(timerJobs, txn.TimerRule{Label: "bulk", Do: jobs.sweepJobs, Long: true})
+	e.CountRemoved(docJob, "bulk_job")
 	e.WakesOn("bulk.finished", jobOf)
-	e.CountPending(followupBulk, store.Scan{Kind: txn.DocJob}, func(doc *store.Doc) bool {
+	e.CountPending(followupBulk, store.Scan{Kind: docJob}, func(doc *store.Doc) bool {
 		j, err := decodeJob(doc)
 		return err == nil && j.State == "running"
 	})

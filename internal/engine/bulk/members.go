@@ -5,6 +5,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/flows"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -68,7 +69,7 @@ func replayRequest(c txn.Caller, x *core.Execution, key string) store.DocRef {
 }
 
 // Flows are those below the executions that a job deletes, and those of the members that it retains.
-func (b *jobBatch) Flows(u *txn.Tx) (flows []base.UUID) {
+func (b *jobBatch) Flows(u *txn.Tx) (locks []base.UUID) {
 	doc := u.Doc(jobRef(b.id))
 	if doc == nil {
 		return nil
@@ -80,10 +81,10 @@ func (b *jobBatch) Flows(u *txn.Tx) (flows []base.UUID) {
 	for _, id := range b.batch.ids {
 		switch ent := u.Entries[id.UUID]; {
 		case j.Action == "delete":
-			flows = append(flows, u.FlowsBelow(id.UUID)...)
+			locks = append(locks, flows.FlowsBelow(u, id.UUID)...)
 		case j.Action == "retain" && ent != nil && ent.Exec.Member != nil:
-			flows = append(flows, ent.Exec.FlowID.UUID)
+			locks = append(locks, ent.Exec.FlowID.UUID)
 		}
 	}
-	return flows
+	return locks
 }

@@ -50,7 +50,7 @@ var bulkActions = map[string]bulkAction{
 		return true, ent.Exec.SetRetain(fx, &core.Retain{Until: j.Args.Until, By: j.Caller.Principal, Reason: j.Reason})
 	},
 	"delete": func(u *txn.Tx, j *job, ent *txn.Row, fx *core.Effects) (bool, error) {
-		if err := u.CheckRemovable(ent.Exec); err != nil {
+		if err := flows.CheckRemovable(u, ent.Exec); err != nil {
 			return false, err
 		}
 		ent.Exec.EmitDeleted(fx, j.Reason)
@@ -127,7 +127,7 @@ func (j *job) due(now base.Time) base.Time {
 // armJob arms a job again whose timer came too early, as timers do after the clock was set back (armAll). The caller drops that timer, and the job
 // must not be left without one.
 func (e *Jobs) armJob(ctx context.Context, id base.UUID, due base.Time) error {
-	return e.Write(ctx, "arm_bulk", &store.Changes{AddTimers: []store.Timer{{At: due, Kind: txn.TimerJobs, Texts: []string{id.String()}}}})
+	return e.Write(ctx, "arm_bulk", &store.Changes{AddTimers: []store.Timer{{At: due, Kind: timerJobs, Texts: []string{id.String()}}}})
 }
 
 // runBatch runs a batch of a job. An execution that makes it panic is counted as failed, and stops no other (L138).
@@ -296,7 +296,7 @@ func (b *jobBatch) tooEarly(u *txn.Tx, j *job) (early bool) {
 // does not make the job faster.
 func (j *job) slowDown(u *txn.Tx, handled int) {
 	j.NotBefore = u.Now.Add((int64(handled)*1000 + int64(j.Rate) - 1) / int64(j.Rate))
-	timer := u.TimerAt(txn.TimerJobs, j.NotBefore)
+	timer := u.TimerAt(timerJobs, j.NotBefore)
 	timer.Texts = append(timer.Texts, j.ID.String())
 }
 

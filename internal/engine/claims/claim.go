@@ -194,16 +194,16 @@ func (c *claim) mayRepeat() bool { return c.req.RequestKey != "" && !c.looked &&
 
 // sweepClaims removes the record of a claim if none of its leases is held and none of its grants is outstanding any more (L117).
 func (e *Claims) sweepClaims(ctx context.Context, t store.Timer) error {
-	return e.OnDocs(ctx, txn.DocClaim, t.Texts, func(u *txn.Tx, doc *store.Doc) error {
+	return e.OnDocs(ctx, docClaim, t.Texts, func(u *txn.Tx, doc *store.Doc) error {
 		loaded, err := e.Store.Read(ctx, store.Want{Executions: claimedIDs(doc)})
 		if err != nil {
 			return err
 		}
 		instance, key, _ := strings.Cut(doc.Key, "\x01")
-		key, grants := strings.CutSuffix(key, txn.GrantMark)
+		key, grants := strings.CutSuffix(key, grantMark)
 		for _, x := range loaded.Executions {
 			if grants && x.HoldsGrantOf(instance, key) || !grants && x.HoldsLeaseOf(instance, key) {
-				timer := u.TimerAt(txn.TimerClaims, txn.RoundUp(u.Now.Add(txn.ClaimRecordLook), base.Second))
+				timer := u.TimerAt(timerClaims, txn.RoundUp(u.Now.Add(txn.ClaimRecordLook), base.Second))
 				timer.Texts = append(timer.Texts, doc.Key)
 				return nil
 			}

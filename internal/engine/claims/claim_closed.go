@@ -31,10 +31,10 @@ func (e *Claims) closes(call *claim) bool {
 // closeClaim records that the call is answered with nothing. If another server serves the same request meanwhile, one of the two finds the record
 // of the other when it commits, and looks again.
 func (k *pick) closeClaim(u *txn.Tx, call *claim) {
-	ref := txn.ClaimRef(&call.req)
+	ref := claimRef(&call.req)
 	body, _ := json.Marshal(closedClaim{At: u.Now})
 	u.PutOrAdd(store.Doc{DocRef: ref, Body: body})
-	timer := u.TimerAt(txn.TimerClaims, txn.RoundUp(u.Now.Add(closedFor), base.Second))
+	timer := u.TimerAt(timerClaims, txn.RoundUp(u.Now.Add(closedFor), base.Second))
 	timer.Texts = append(timer.Texts, ref.Key)
 	txn.SetIn(&k.over, call, true)
 }
@@ -45,7 +45,7 @@ func (k *pick) isOver(u *txn.Tx, call *claim) bool {
 	if call.req.RequestKey == "" {
 		return false
 	}
-	doc := u.Doc(txn.ClaimRef(&call.req))
+	doc := u.Doc(claimRef(&call.req))
 	if doc == nil {
 		return false
 	}

@@ -23,6 +23,7 @@ func New(e *flows.Graphs) *Claims {
 	e.OnCommits(txn.Listener{Heard: c.picker.hear, Read: c.picker.hearLeases, Missed: c.picker.missed})
 	e.OnReborn(c.picker.forgetAll)
 	e.OnGauge(func() metrics.Family { return metrics.ClaimWaiters.Reading(float64(c.picker.waiters())) })
-	e.OnTimer(txn.TimerClaims, c.sweepClaims)
+	e.OnTimer(timerClaims, txn.TimerRule{Label: "claim", Do: c.sweepClaims})
+	e.CountRemoved(docClaim, "claim")
 	return c
 }

@@ -203,7 +203,7 @@ func (k *pick) Want() store.Want {
 	for _, call := range k.calls {
 		want.Docs = append(want.Docs, txn.WorkerRef(call.req.InstanceID))
 		if call.req.RequestKey != "" {
-			want.Docs = append(want.Docs, txn.ClaimRef(&call.req))
+			want.Docs = append(want.Docs, claimRef(&call.req))
 		}
 		if call.grants() && !slices.Contains(want.Docs, admin.KeySetRef) {
 			admin.WantKeys(&want)

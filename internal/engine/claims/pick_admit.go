@@ -114,7 +114,7 @@ func (k *pick) refuse(u *txn.Tx, a *askedQueue, ent *txn.Row, fx *core.Effects, 
 		txn.SetIn(&k.stands, first, true)
 	}
 	if k.full[why.Key] == nil && why.NextFree != 0 && strings.HasPrefix(why.Key, "rate:") && !k.p.looksAt(why.Key, why.NextFree) {
-		timer := u.TimerAt(txn.TimerRates, txn.RoundUp(why.NextFree, txn.TimerGrid)) // by the clock of the store, which decides (S47)
+		timer := u.TimerAt(limits.TimerRates, txn.RoundUp(why.NextFree, txn.TimerGrid)) // by the clock of the store, which decides (S47)
 		timer.Texts = append(timer.Texts, why.Key)
 	}
 	txn.SetIn(&k.full, why.Key, why)

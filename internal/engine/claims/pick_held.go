@@ -39,12 +39,12 @@ func heldKey(lock store.Lock) string {
 
 // ofRoom reports whether picks lock the row for admission, or to keep a lane from changing.
 func ofRoom(lock store.Lock) bool {
-	return lock.Shared || lock.Counter != "" || lock.Doc.Kind == txn.DocBudget || lock.Doc.Kind == txn.DocRate
+	return lock.Shared || lock.Counter != "" || lock.Doc.Kind == limits.DocBudget || lock.Doc.Kind == limits.DocRate
 }
 
 // admissionKey returns the admission key that the row belongs to.
 func admissionKey(lock store.Lock) string {
-	if lock.Doc.Kind == txn.DocBudget {
+	if lock.Doc.Kind == limits.DocBudget {
 		if id, ok := base.ParseUUID(lock.Doc.Key); ok {
 			return core.BudgetKey(id)
 		}

@@ -28,7 +28,7 @@ func (k *pick) loadRepeats(u *txn.Tx) {
 	var repeats []*claim
 	locked := store.Want{LockDocs: true}
 	for _, call := range k.calls {
-		if ref := txn.ClaimRef(&call.req); call.req.RequestKey != "" && u.Doc(ref) != nil {
+		if ref := claimRef(&call.req); call.req.RequestKey != "" && u.Doc(ref) != nil {
 			repeats, locked.Docs = append(repeats, call), append(locked.Docs, ref)
 		}
 	}
@@ -37,7 +37,7 @@ func (k *pick) loadRepeats(u *txn.Tx) {
 	}
 	err := u.Load(u.Engine.Background(), locked)
 	for _, call := range repeats {
-		doc := u.Doc(txn.ClaimRef(&call.req))
+		doc := u.Doc(claimRef(&call.req))
 		if doc != nil && err == nil {
 			err = doc.Whole()
 		}
@@ -149,7 +149,7 @@ func (k *pick) repeat(u *txn.Tx, call *claim) bool {
 	if call.req.RequestKey == "" {
 		return false
 	}
-	doc := u.Doc(txn.ClaimRef(&call.req))
+	doc := u.Doc(claimRef(&call.req))
 	if doc == nil {
 		return false
 	}
@@ -185,11 +185,11 @@ func (k *pick) recordClaim(u *txn.Tx, call *claim) {
 	for _, t := range k.given[call] {
 		ids = append(ids, t.ent.Exec.ID.UUID[:]...)
 	}
-	ref := txn.ClaimRef(&call.req)
+	ref := claimRef(&call.req)
 	// Another server may be serving the same call, and a hand-over has not checked whether the call was answered before. In both cases the record
 	// exists already, this transaction fails with Conflict, and the next pick answers the repeat.
 	u.PutOrAdd(store.Doc{DocRef: ref, Body: []byte("{}"), Data: ids})
-	timer := u.TimerAt(txn.TimerClaims, txn.RoundUp(u.Now.Add(txn.ClaimRecordLook), base.Second))
+	timer := u.TimerAt(timerClaims, txn.RoundUp(u.Now.Add(txn.ClaimRecordLook), base.Second))
 	timer.Texts = append(timer.Texts, ref.Key)
 }
 

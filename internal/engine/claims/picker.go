@@ -489,7 +489,7 @@ func (p *picker) unknownRequests() (calls []*claim, refs []store.DocRef) {
 	defer p.mu.Unlock()
 	for _, call := range p.waiting {
 		if call.mayRepeat() {
-			calls, refs = append(calls, call), append(refs, txn.ClaimRef(&call.req))
+			calls, refs = append(calls, call), append(refs, claimRef(&call.req))
 		}
 	}
 	return calls, refs

@@ -12,7 +12,7 @@ import (
 
 // AwaitedRef names the record of a list of children of a parent.
 func AwaitedRef(parent base.UUID, key string) store.DocRef {
-	return store.DocRef{Kind: txn.DocUpstreams, Owner: txn.Owner(parent), Key: key}
+	return store.DocRef{Kind: docUpstreams, Owner: txn.Owner(parent), Key: key}
 }
 
 // AwaitedKey is the key of the list of those that a numbered wait of the current run is about.
@@ -84,7 +84,7 @@ func endChildrenWait(u *txn.Tx, ent *txn.Row) bool {
 
 // leaveUnneeded adds follow-up work that ends those of the listed children that are no longer waited for (F30).
 func leaveUnneeded(u *txn.Tx, parent *core.Execution, list string, satisfied bool) {
-	u.AddTask(txn.FollowUp{Kind: txn.TaskCancelLosers, Execution: parent.ID.UUID, Flow: parent.Children.FlowID.UUID, Cursor: list, Satisfied: satisfied, Since: u.Now})
+	u.AddTask(taskCancelLosers, taskArgs{Execution: parent.ID.UUID, Flow: parent.Children.FlowID.UUID, Cursor: list, Satisfied: satisfied, Since: u.Now})
 }
 
 // cancelUnneeded does the same for a wait that was decided before it began.
@@ -107,7 +107,7 @@ func cancelUnneeded(u *txn.Tx, parent *core.Execution, children []core.AwaitedCh
 const lostPrefix = "lost/"
 
 // cancelUnneededChildren ends children that a decided wait no longer needs, with all that leads only to them (F30, F31).
-func (e *Graphs) cancelUnneededChildren(ctx context.Context, t txn.FollowUp, parent *core.Execution) error {
+func (e *Graphs) cancelUnneededChildren(ctx context.Context, t taskArgs, parent *core.Execution) error {
 	list := AwaitedRef(t.Execution, t.Cursor)
 	if parent != nil && parent.Children != nil && parent.Children.FlowID.UUID == t.Flow { // otherwise it was replayed since
 		if err := e.cancelBranches(ctx, t.Satisfied, t.Since, list); err != nil {

@@ -13,7 +13,7 @@ import (
 
 // endChildren applies the end of a parent to the flow below it: a children flow is sealed, and cancelled if that was requested (F44); a sub-flow
 // whose node has ended without it is cancelled (F48).
-func (e *Graphs) endChildren(ctx context.Context, t txn.FollowUp) error {
+func (e *Graphs) endChildren(ctx context.Context, t taskArgs) error {
 	for range extendTries {
 		cmd, err := e.planParentEnd(ctx, t)
 		if err != nil || cmd == nil {
@@ -43,19 +43,19 @@ func (e *Graphs) endReadable(ctx context.Context, cmd *parentEnd) error {
 }
 
 // planParentEnd reads the flow below a parent that has ended; nil: there is none.
-func (e *Graphs) planParentEnd(ctx context.Context, t txn.FollowUp) (*parentEnd, error) {
+func (e *Graphs) planParentEnd(ctx context.Context, t taskArgs) (*parentEnd, error) {
 	loaded, err := e.Store.Read(ctx, store.Want{
-		Docs: []store.DocRef{txn.FlowRef(t.Flow)}, Scans: []store.Scan{{Kind: txn.DocMember, Owner: txn.Owner(t.Flow), Limit: cancelPage}},
+		Docs: []store.DocRef{FlowRef(t.Flow)}, Scans: []store.Scan{{Kind: DocMember, Owner: txn.Owner(t.Flow), Limit: cancelPage}},
 	})
 	if err != nil {
 		return nil, err
 	}
-	doc, ok := loaded.Docs[txn.FlowRef(t.Flow)]
+	doc, ok := loaded.Docs[FlowRef(t.Flow)]
 	if !ok {
 		return nil, nil
 	}
 	var f core.Flow
-	if err := txn.ReadDoc(&doc, &f); err != nil {
+	if err := ReadDoc(&doc, &f); err != nil {
 		return nil, err
 	}
 	cmd := &parentEnd{parent: t.Execution, end: *t.End, flow: t.Flow, seen: f.Revision, spawned: f.OfChildren()}
@@ -168,7 +168,7 @@ func (p *parentEnd) Decide(u *txn.Tx) error {
 		u.Keep(fx)
 		reach(u, p.short)
 		if p.unread != nil {
-			u.AddTask(txn.FollowUp{Kind: txn.TaskSealQuorums, Flow: p.flow})
+			u.AddTask(taskSealQuorums, taskArgs{Flow: p.flow})
 		}
 	}
 	if openMembers(u, f) > 0 && f.ChildrenCancelled(p.end.Status) { // otherwise it has ended by itself (F4)

@@ -15,7 +15,7 @@ func (w *childrenWait) asked(u *txn.Tx, ent *txn.Row) (ask core.ChildrenWaitComm
 	}
 	if ask.TimeoutMS > 0 {
 		if doc := u.Doc(w.timeoutRef()); doc != nil {
-			if err := txn.ReadDoc(doc, &ask.Before); err != nil {
+			if err := ReadDoc(doc, &ask.Before); err != nil {
 				return ask, false, err
 			}
 		}

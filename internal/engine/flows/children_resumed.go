@@ -81,7 +81,7 @@ func childViews(loaded *store.Loaded, children []base.UUID, parent base.UUID) ([
 			continue
 		}
 		var edge core.Edge
-		if err := txn.ReadDoc(&doc, &edge); err != nil {
+		if err := ReadDoc(&doc, &edge); err != nil {
 			return nil, err
 		}
 		views = append(views, childView(edge.From, edge.End))

@@ -194,7 +194,7 @@ func (w *childrenWait) timeoutRef() store.DocRef {
 		names[i] = w.children[i].Name
 	}
 	print := txn.Fingerprint(w.flow.UUID, names, w.ask.Join, w.ask.Kind, w.ask.TimeoutMS)
-	return store.DocRef{Kind: txn.DocUpstreams, Owner: txn.Owner(w.id.UUID), Key: "timeout/" + print}
+	return store.DocRef{Kind: docUpstreams, Owner: txn.Owner(w.id.UUID), Key: "timeout/" + print}
 }
 
 func (w *childrenWait) Decide(u *txn.Tx) error {

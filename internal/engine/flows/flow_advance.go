@@ -80,7 +80,7 @@ func openMembers(u *txn.Tx, f *core.Flow) int {
 func leaveChildren(u *txn.Tx, ent *txn.Row) {
 	ent.Advanced = true
 	if ent.Exec.Children != nil && !ent.Followed { // flow_only touches no member (F49)
-		u.AddTask(txn.FollowUp{Kind: txn.TaskEndChildren, Execution: ent.Exec.ID.UUID, Flow: ent.Exec.Children.FlowID.UUID, End: endOf(ent.Exec)})
+		u.AddTask(taskEndChildren, taskArgs{Execution: ent.Exec.ID.UUID, Flow: ent.Exec.Children.FlowID.UUID, End: endOf(ent.Exec)})
 	}
 	ent.Followed = false
 }
@@ -140,7 +140,7 @@ func memberEnded(u *txn.Tx, ent *txn.Row, now bool) (list []*resolution) {
 
 // leaveEdges leaves the pending edges of a member that has ended to follow-up work.
 func leaveEdges(u *txn.Tx, from base.UUID, end core.EndedRun) {
-	u.AddTask(txn.FollowUp{Kind: txn.TaskResolveEdges, Execution: from, End: &end})
+	u.AddTask(taskResolveEdges, taskArgs{Execution: from, End: &end})
 }
 
 // resolveEdges locks the downstreams of edges that are free, resolves their edges, and decides what follows. The others are left to follow-up work.
@@ -256,7 +256,7 @@ func decideJoin(u *txn.Tx, d *dueJoin) {
 // followJoin adds the follow-up work that a decided join requires besides its member.
 func followJoin(u *txn.Tx, x *core.Execution) {
 	if x.Member.Join.OnSatisfied == core.CancelRemaining && x.Member.Join.Pending() > 0 {
-		u.AddTask(txn.FollowUp{Kind: txn.TaskCancelLosers, Execution: x.ID.UUID})
+		u.AddTask(taskCancelLosers, taskArgs{Execution: x.ID.UUID})
 	}
 }
 
@@ -265,7 +265,7 @@ func beginSubflows(u *txn.Tx) {
 	for _, ent := range u.Order {
 		if ent.Exec.AwaitsSubflow() && ent.Waited != core.WaitingForSubflow {
 			ent.Waited = core.WaitingForSubflow
-			u.AddTask(txn.FollowUp{Kind: txn.TaskBeginSubflow, Execution: ent.Exec.ID.UUID})
+			u.AddTask(taskBeginSubflow, taskArgs{Execution: ent.Exec.ID.UUID})
 		}
 	}
 }

@@ -45,7 +45,7 @@ func (e *Graphs) CancelFlow(ctx context.Context, c txn.Caller, r CancelFlowReque
 // pageOfMembers finds members that the cancel may end in its own transaction.
 func (e *Graphs) pageOfMembers(ctx context.Context, cmd *cancelFlow) error {
 	loaded, err := e.Store.Read(ctx, store.Want{
-		Docs: []store.DocRef{txn.FlowRef(cmd.id.UUID)}, Scans: []store.Scan{{Kind: txn.DocMember, Owner: txn.Owner(cmd.id.UUID), Limit: cancelPage}},
+		Docs: []store.DocRef{FlowRef(cmd.id.UUID)}, Scans: []store.Scan{{Kind: DocMember, Owner: txn.Owner(cmd.id.UUID), Limit: cancelPage}},
 	})
 	if err != nil {
 		return txn.PublicFault(err)
@@ -174,7 +174,7 @@ func cancelGraph(u *txn.Tx, f *core.Flow, ask core.FlowCancelCommand, fx *core.E
 			cancelMember(u, f, ent)
 		}
 	}
-	u.AddTask(txn.FollowUp{Kind: txn.TaskCancelFlow, Flow: f.ID.UUID})
+	u.AddTask(taskCancelFlow, taskArgs{Flow: f.ID.UUID})
 }
 
 // cancelMember ends a member if the cancel of its flow applies to it (F50).
@@ -228,11 +228,11 @@ func (e *Graphs) awaitCancel(ctx context.Context, c txn.Caller, r CancelFlowRequ
 const cancelLook = time.Second
 
 // cancelMembers ends the members of a cancelled flow, a page at a time.
-func (e *Graphs) cancelMembers(ctx context.Context, t txn.FollowUp) error {
+func (e *Graphs) cancelMembers(ctx context.Context, t taskArgs) error {
 	var unread error // it is tried again for those that cannot be read, when all others are done (S63)
 	for after := ""; ; {
 		loaded, err := e.Store.Read(ctx, store.Want{
-			Docs: []store.DocRef{txn.FlowRef(t.Flow)}, Scans: []store.Scan{{Kind: txn.DocMember, Owner: txn.Owner(t.Flow), After: after, Limit: cancelPage}},
+			Docs: []store.DocRef{FlowRef(t.Flow)}, Scans: []store.Scan{{Kind: DocMember, Owner: txn.Owner(t.Flow), After: after, Limit: cancelPage}},
 		})
 		if err != nil {
 			return err
@@ -261,9 +261,9 @@ func (e *Graphs) cancelMembers(ctx context.Context, t txn.FollowUp) error {
 // reachedBy returns those of some members that the cancel of their flow ends, and those whose sub-flows are cancelled from within. unread is the
 // error of one that cannot be read.
 func (e *Graphs) reachedBy(ctx context.Context, loaded *store.Loaded, flow base.UUID, ids []base.UUID) (open []base.UUID, into []*core.Execution, unread, err error) {
-	doc, ok := loaded.Docs[txn.FlowRef(flow)]
+	doc, ok := loaded.Docs[FlowRef(flow)]
 	var f core.Flow
-	if !ok || txn.ReadDoc(&doc, &f) != nil || f.Cancel == nil {
+	if !ok || ReadDoc(&doc, &f) != nil || f.Cancel == nil {
 		return nil, nil, nil, nil
 	}
 	rows, err := e.ReadIf(ctx, store.Want{Executions: ids, SkipUnreadable: true})

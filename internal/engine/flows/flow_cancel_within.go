@@ -15,7 +15,7 @@ import (
 func (e *Graphs) cancelWithin(ctx context.Context, nodes []*core.Execution) (failed error) {
 	for _, node := range nodes {
 		cmd := &subflowCancel{node: node.ID.UUID, flow: node.Children.FlowID.UUID}
-		loaded, err := e.Store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: txn.DocMember, Owner: txn.Owner(cmd.flow), Limit: cancelPage}}})
+		loaded, err := e.Store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: DocMember, Owner: txn.Owner(cmd.flow), Limit: cancelPage}}})
 		if err == nil {
 			cmd.members, err = memberIDs(loaded.Scanned[0])
 		}

@@ -99,7 +99,7 @@ func (g *growth) takeRoom(ctx context.Context, atOnce int, repeats func() (bool,
 // look returns the rows that show whether the submit is a repeat, or whether its key or id belongs to another one.
 func (s *submitFlow) look() (w store.Want) {
 	if s.s.ID != nil {
-		w.Docs = append(w.Docs, txn.FlowRef(s.flow.UUID))
+		w.Docs = append(w.Docs, FlowRef(s.flow.UUID))
 	}
 	if s.s.IdempotencyKey != "" {
 		w.Keys = append(w.Keys, s.key())
@@ -123,7 +123,7 @@ func (s *submitFlow) repeats(ctx context.Context) (bool, error) {
 	}
 	row, keyed := found.Keys[s.key()]
 	doc, asked := found.Docs[s.request]
-	_, named := found.Docs[txn.FlowRef(s.flow.UUID)]
+	_, named := found.Docs[FlowRef(s.flow.UUID)]
 	return named || keyed && row.ExpiresAt > found.Now || asked && s.request.Key != "" && doc.ExpiresAt > found.Now, nil
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/limits"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -222,15 +223,15 @@ func (t *erasure) drop(u *txn.Tx) {
 	for _, id := range t.flows {
 		if f := flow(u, id); f != nil {
 			dropFlow(u, f)
-			u.AddTask(txn.FollowUp{Kind: txn.TaskRemoveFlow, Flow: id})
+			u.AddTask(taskRemoveFlow, taskArgs{Flow: id})
 		}
 	}
 }
 
 // dropFlow removes the record of a flow: nothing shows it or its members any more.
 func dropFlow(u *txn.Tx, f *core.Flow) {
-	u.Changes.DropDocs = append(u.Changes.DropDocs, txn.FlowRef(f.ID.UUID), flowMarkRef(f))
+	u.Changes.DropDocs = append(u.Changes.DropDocs, FlowRef(f.ID.UUID), flowMarkRef(f))
 	for _, budget := range f.Budgets { // those of flows around it stay
-		u.AddTask(txn.FollowUp{Kind: txn.TaskLeaveBudget, Budget: budget.ID})
+		u.AddTask(limits.TaskLeaveBudget, limits.TaskArgs{Budget: budget.ID})
 	}
 }

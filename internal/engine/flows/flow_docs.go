@@ -13,7 +13,7 @@ import (
 
 // flowMarkRef is where a flow stands in the list of its namespace: newest first (F60).
 func flowMarkRef(f *core.Flow) store.DocRef {
-	return store.DocRef{Kind: txn.DocFlowMark, Key: flowMarkKey(f.Namespace, f.CreatedAt) + f.ID.UUID.String()}
+	return store.DocRef{Kind: docFlowMark, Key: flowMarkKey(f.Namespace, f.CreatedAt) + f.ID.UUID.String()}
 }
 
 // flowMarkKey is what the keys of marks of that namespace and moment begin with. No namespace has the byte behind its name.
@@ -26,33 +26,33 @@ func flowMarkKey(namespace string, at base.Time) string {
 }
 
 func memberRef(flow base.UUID, name string) store.DocRef {
-	return store.DocRef{Kind: txn.DocMember, Owner: txn.Owner(flow), Key: name}
+	return store.DocRef{Kind: DocMember, Owner: txn.Owner(flow), Key: name}
 }
 
 // EdgeRef names the record of an edge.
 func EdgeRef(from, to base.UUID) store.DocRef {
-	return store.DocRef{Kind: txn.DocEdge, Owner: txn.Owner(from), Key: to.String()}
+	return store.DocRef{Kind: docEdge, Owner: txn.Owner(from), Key: to.String()}
 }
 
 // EdgesOf names the records of the edges that leave a member.
 func EdgesOf(from base.UUID) store.Owned {
-	return store.Owned{Kind: txn.DocEdge, Owner: txn.Owner(from)}
+	return store.Owned{Kind: docEdge, Owner: txn.Owner(from)}
 }
 
 func upstreamsRef(to base.UUID) store.DocRef {
-	return store.DocRef{Kind: txn.DocUpstreams, Owner: txn.Owner(to)}
+	return store.DocRef{Kind: docUpstreams, Owner: txn.Owner(to)}
 }
 
 func inputsRef(of base.UUID) store.DocRef {
-	return store.DocRef{Kind: txn.DocInputs, Owner: txn.Owner(of)}
+	return store.DocRef{Kind: docInputs, Owner: txn.Owner(of)}
 }
 
 func subflowRef(node base.UUID) store.DocRef {
-	return store.DocRef{Kind: txn.DocSubflow, Owner: txn.Owner(node)}
+	return store.DocRef{Kind: docSubflow, Owner: txn.Owner(node)}
 }
 
 func edgeIDRef(flow, edge base.UUID) store.DocRef {
-	return store.DocRef{Kind: txn.DocEdgeID, Owner: txn.Owner(flow), Key: edge.String()}
+	return store.DocRef{Kind: docEdgeID, Owner: txn.Owner(flow), Key: edge.String()}
 }
 
 // docOf writes a record as a doc.
@@ -93,4 +93,25 @@ func UpstreamsOf(doc *store.Doc) (from []base.UUID, err error) {
 		from = append(from, base.UUID(rest[:len(base.UUID{})]))
 	}
 	return from, nil
+}
+
+// FlowRef names the record of a flow.
+func FlowRef(id base.UUID) store.DocRef { return store.DocRef{Kind: DocFlow, Key: id.String()} }
+
+// ReadDoc reads a record back; flows and edges were JSON once, like the others. Codes: corruption.
+func ReadDoc(doc *store.Doc, record any) (err error) {
+	edge, isEdge := record.(*core.Edge)
+	flow, isFlow := record.(*core.Flow)
+	switch {
+	case isEdge && len(doc.Data) > 0:
+		err = store.DecodeEdge(doc.Data, edge)
+	case isFlow && len(doc.Data) > 0:
+		err = store.DecodeFlow(doc.Data, flow)
+	default:
+		err = json.Unmarshal(doc.Body, record)
+	}
+	if err != nil {
+		return base.Errorf(base.CodeCorruption, "the stored record %d %q of %q cannot be read: %w", doc.Kind, doc.Key, doc.Owner, err)
+	}
+	return nil
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
-	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -21,11 +20,11 @@ func TestF1_flows_and_edges_that_were_stored_as_JSON_are_read(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, doc := range []store.Doc{{Body: body}, docOf(store.DocRef{}, r.written)} {
-			if err := txn.ReadDoc(&doc, r.read); err != nil || !reflect.DeepEqual(r.written, r.read) {
+			if err := ReadDoc(&doc, r.read); err != nil || !reflect.DeepEqual(r.written, r.read) {
 				t.Errorf("%+v is read as %+v: %v", r.written, r.read, err)
 			}
 		}
-		if err := txn.ReadDoc(&store.Doc{Data: []byte{1, 2}}, r.read); base.CodeOf(err) != base.CodeCorruption {
+		if err := ReadDoc(&store.Doc{Data: []byte{1, 2}}, r.read); base.CodeOf(err) != base.CodeCorruption {
 			t.Errorf("broken bytes: %v", err)
 		}
 	}

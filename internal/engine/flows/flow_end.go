@@ -32,7 +32,7 @@ func endFlows(ctx context.Context, u *txn.Tx) error {
 // flowEnded wakes the calls that wait for the end of a flow, and arms its removal.
 func flowEnded(u *txn.Tx, f *core.Flow) {
 	if !f.OfChildren() && !f.Parent.IsZero() {
-		u.AddTask(txn.FollowUp{Kind: txn.TaskEndNode, Execution: f.Parent.UUID, Flow: f.ID.UUID})
+		u.AddTask(taskEndNode, taskArgs{Execution: f.Parent.UUID, Flow: f.ID.UUID})
 	}
 	retireFlow(u, f)
 	id := f.ID.UUID
@@ -55,7 +55,7 @@ func failuresOf(ctx context.Context, u *txn.Tx, f *core.Flow) (failures []string
 		return nil, err
 	}
 	for after := ""; len(failures) < core.MaxBadNames; {
-		loaded, err := u.Engine.Store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: txn.DocMember, Owner: txn.Owner(f.ID.UUID), After: after, Limit: badPage}}})
+		loaded, err := u.Engine.Store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: DocMember, Owner: txn.Owner(f.ID.UUID), After: after, Limit: badPage}}})
 		if err != nil {
 			return nil, err
 		}

@@ -14,7 +14,7 @@ import (
 // counts and the outcome of the flow depend on stays in the doc of the member's name.
 
 // erasedLeaves are the docs of a deleted member that go with its flow.
-var erasedLeaves = []store.DocKind{txn.DocEdge, txn.DocUpstreams}
+var erasedLeaves = []store.DocKind{docEdge, docUpstreams}
 
 // listedMember is a member as described by the doc of its name.
 type listedMember struct {
@@ -26,11 +26,11 @@ type listedMember struct {
 func readMember(doc *store.Doc) (m listedMember, err error) {
 	if len(doc.Body) > 0 && doc.Body[0] == '{' {
 		m.erased = &core.ErasedMember{}
-		err = txn.ReadDoc(doc, m.erased)
+		err = ReadDoc(doc, m.erased)
 		m.id = m.erased.ID
 		return m, err
 	}
-	return m, txn.ReadDoc(doc, &m.id)
+	return m, ReadDoc(doc, &m.id)
 }
 
 // MemberList reads the docs of members.
@@ -164,7 +164,7 @@ func (e *Graphs) flowsAround(ctx context.Context, x *core.Execution) (around []b
 // planned: a parent that has another flow by then was opened again, and no longer depends on the ones below.
 func checkDeletable(u *txn.Tx, x *core.Execution, around []base.UUID) error {
 	if x.Member == nil {
-		return u.CheckRemovable(x)
+		return CheckRemovable(u, x)
 	}
 	var flows []*core.Flow
 	for _, id := range around {
@@ -185,7 +185,7 @@ func checkDeletable(u *txn.Tx, x *core.Execution, around []base.UUID) error {
 	if err := edgesSettled(x, loaded); err != nil {
 		return err
 	}
-	return u.CheckBelow(x)
+	return checkBelow(u, x)
 }
 
 // delete removes an execution on request. A member leaves its place in the graph behind.

@@ -127,7 +127,7 @@ type memberNames struct {
 }
 
 func (e *Graphs) namesOf(ctx context.Context, flow base.UUID) (*memberNames, error) {
-	loaded, err := e.Store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: txn.DocMember, Owner: txn.Owner(flow)}}})
+	loaded, err := e.Store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: DocMember, Owner: txn.Owner(flow)}}})
 	if err != nil {
 		return nil, txn.PublicFault(err)
 	}
@@ -260,7 +260,7 @@ func (x *extension) newEdges(ctx context.Context, known *memberNames, edges []co
 			continue
 		}
 		var edge core.Edge
-		if err := txn.ReadDoc(&doc, &edge); err != nil {
+		if err := ReadDoc(&doc, &edge); err != nil {
 			return err
 		}
 		if edge.Kind != edges[i].Kind || edge.Pass != edges[i].Pass {

@@ -238,7 +238,7 @@ func (x *extension) finish(u *txn.Tx, f *core.Flow, fx *core.Effects, edges int)
 		f.Seal(fx)
 		reach(u, x.short)
 		if x.unread != nil {
-			u.AddTask(txn.FollowUp{Kind: txn.TaskSealQuorums, Flow: f.ID.UUID})
+			u.AddTask(taskSealQuorums, taskArgs{Flow: f.ID.UUID})
 		}
 	}
 	touchFlow(u, f)

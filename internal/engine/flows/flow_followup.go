@@ -13,10 +13,10 @@ import (
 
 // resolveLeft resolves the edges of a member that its end left pending (F28), in batches. If some lead to members that cannot be read, it resolves
 // all others and then fails, to be tried again.
-func (e *Graphs) resolveLeft(ctx context.Context, t txn.FollowUp) error {
+func (e *Graphs) resolveLeft(ctx context.Context, t taskArgs) error {
 	var unread error
 	for after := ""; ; {
-		loaded, err := e.Store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: txn.DocEdge, Owner: txn.Owner(t.Execution), After: after, Limit: edgesAtOnce}}})
+		loaded, err := e.Store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: docEdge, Owner: txn.Owner(t.Execution), After: after, Limit: edgesAtOnce}}})
 		if err != nil {
 			return err
 		}
@@ -24,7 +24,7 @@ func (e *Graphs) resolveLeft(ctx context.Context, t txn.FollowUp) error {
 		cmd := &resolveSome{from: t.Execution, end: *t.End}
 		for i := range docs {
 			var edge core.Edge
-			if err := txn.ReadDoc(&docs[i], &edge); err != nil {
+			if err := ReadDoc(&docs[i], &edge); err != nil {
 				return err
 			}
 			if edge.State == core.EdgePending {
@@ -119,7 +119,7 @@ func (r *resolveSome) Decide(u *txn.Tx) error {
 }
 
 // cancelLosers ends the upstreams that a decided join no longer needs, with all that leads only to them (F30, F31).
-func (e *Graphs) cancelLosers(ctx context.Context, t txn.FollowUp) error {
+func (e *Graphs) cancelLosers(ctx context.Context, t taskArgs) error {
 	loaded, err := e.Store.Read(ctx, store.Want{Executions: []base.UUID{t.Execution}})
 	if err != nil {
 		return err
@@ -228,7 +228,7 @@ func candidateOf(x *core.Execution, docs []store.Doc) (candidate, error) {
 	c := candidate{id: x.ID.UUID, parent: x.ParentID.UUID}
 	for i := range docs {
 		var edge core.Edge
-		if err := txn.ReadDoc(&docs[i], &edge); err != nil {
+		if err := ReadDoc(&docs[i], &edge); err != nil {
 			return c, err
 		}
 		if edge.Wait != 0 {

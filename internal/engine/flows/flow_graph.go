@@ -66,7 +66,7 @@ func (e *Graphs) shownMember(ctx context.Context, m walked) (MemberView, error) 
 func EdgesIn(docs []store.Doc) (edges []core.Edge, err error) {
 	for i := range docs {
 		var edge core.Edge
-		if err := txn.ReadDoc(&docs[i], &edge); err != nil {
+		if err := ReadDoc(&docs[i], &edge); err != nil {
 			return nil, err
 		}
 		if edge.Wait == 0 {

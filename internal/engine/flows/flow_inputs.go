@@ -94,7 +94,7 @@ func namedInputs(loaded *store.Loaded, x *core.Execution) (inputs []core.NamedIn
 	if !ok || x.Member == nil || !x.Member.Inputs {
 		return nil, nil
 	}
-	return inputs, txn.ReadDoc(&doc, &inputs)
+	return inputs, ReadDoc(&doc, &inputs)
 }
 
 // fillInputs reads the bytes of named inputs.

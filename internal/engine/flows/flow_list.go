@@ -69,7 +69,7 @@ type flowList struct {
 
 // collect adds the flows of a namespace, or of all of them for "", until the page is full.
 func (l *flowList) collect(ctx context.Context, namespace string) (FlowPage, error) {
-	scan := store.Scan{Kind: txn.DocFlowMark, After: l.after, Limit: flowLook}
+	scan := store.Scan{Kind: docFlowMark, After: l.after, Limit: flowLook}
 	if namespace != "" {
 		scan.Prefix = namespace + "\x01"
 		if l.q.CreatedTo != 0 { // it is not among them
@@ -96,7 +96,7 @@ func (l *flowList) collect(ctx context.Context, namespace string) (FlowPage, err
 func (l *flowList) add(ctx context.Context, marks []store.Doc) (full bool, err error) {
 	var want store.Want
 	for i := range marks {
-		want.Docs = append(want.Docs, txn.FlowRef(flowOfMark(marks[i].Key)))
+		want.Docs = append(want.Docs, FlowRef(flowOfMark(marks[i].Key)))
 	}
 	loaded, err := l.e.ReadIf(ctx, want)
 	if err != nil {
@@ -105,7 +105,7 @@ func (l *flowList) add(ctx context.Context, marks []store.Doc) (full bool, err e
 	for i, ref := range want.Docs {
 		doc, ok := loaded.Docs[ref]
 		f := &core.Flow{}
-		if !ok || txn.ReadDoc(&doc, f) != nil || !l.matches(f) {
+		if !ok || ReadDoc(&doc, f) != nil || !l.matches(f) {
 			continue
 		}
 		if len(l.page.Flows) == l.limit {

@@ -15,6 +15,24 @@ type flowLocker interface {
 	Flows(u *txn.Tx) []base.UUID
 }
 
+// remover is a command that may remove an execution, and then needs the locks of the flows below it.
+type remover interface {
+	Removing() (id base.UUID, removes bool)
+}
+
+// flowsOf are the flows that a command needs locked.
+func flowsOf(u *txn.Tx, cmd txn.Command) (ids []base.UUID) {
+	if r, ok := cmd.(remover); ok {
+		if id, removes := r.Removing(); removes {
+			ids = FlowsBelow(u, id)
+		}
+	}
+	if locker, ok := cmd.(flowLocker); ok {
+		ids = append(ids, locker.Flows(u)...)
+	}
+	return ids
+}
+
 // graphed is a command that then reads what only those locks protect.
 type graphed interface {
 	txn.Command
@@ -25,11 +43,7 @@ type graphed interface {
 func lockGraphs(ctx context.Context, u *txn.Tx, batch []*txn.Request) error {
 	var flows []base.UUID
 	for _, r := range batch {
-		locker, ok := r.Command.(flowLocker)
-		if !ok {
-			continue
-		}
-		for _, id := range locker.Flows(u) {
+		for _, id := range flowsOf(u, r.Command) {
 			if !id.IsZero() && !slices.Contains(flows, id) {
 				flows = append(flows, id)
 			}

@@ -16,7 +16,7 @@ const graphPage = 1000
 
 // ReadFlow reads the record of a flow. Codes: flow_not_found, also for one of another namespace.
 func (e *Graphs) ReadFlow(ctx context.Context, c txn.Caller, id base.GivenID) (*core.Flow, error) {
-	loaded, err := e.Store.Read(ctx, store.Want{Docs: []store.DocRef{txn.FlowRef(id.UUID)}})
+	loaded, err := e.Store.Read(ctx, store.Want{Docs: []store.DocRef{FlowRef(id.UUID)}})
 	if err != nil {
 		return nil, txn.PublicFault(err)
 	}
@@ -25,12 +25,12 @@ func (e *Graphs) ReadFlow(ctx context.Context, c txn.Caller, id base.GivenID) (*
 
 // flowIn is the flow that a caller has named, among rows that were read.
 func flowIn(loaded *store.Loaded, c txn.Caller, id base.GivenID) (*core.Flow, error) {
-	doc, ok := loaded.Docs[txn.FlowRef(id.UUID)]
+	doc, ok := loaded.Docs[FlowRef(id.UUID)]
 	if !ok {
 		return nil, flowNotFound(id)
 	}
 	f := &core.Flow{}
-	if err := txn.ReadDoc(&doc, f); err != nil {
+	if err := ReadDoc(&doc, f); err != nil {
 		return nil, err
 	}
 	if !id.Names(f.ID) || !c.Sees(f.Namespace) {
@@ -42,7 +42,7 @@ func flowIn(loaded *store.Loaded, c txn.Caller, id base.GivenID) (*core.Flow, er
 // Flow shows a flow: the record, its phase, and how many members are in which public state, all of one snapshot (F59).
 func (e *Graphs) Flow(ctx context.Context, c txn.Caller, id base.GivenID) (FlowView, error) {
 	for tries := 0; ; tries++ {
-		listed, err := e.Store.Read(ctx, store.Want{Docs: []store.DocRef{txn.FlowRef(id.UUID)}, Scans: []store.Scan{{Kind: txn.DocMember, Owner: txn.Owner(id.UUID)}}})
+		listed, err := e.Store.Read(ctx, store.Want{Docs: []store.DocRef{FlowRef(id.UUID)}, Scans: []store.Scan{{Kind: DocMember, Owner: txn.Owner(id.UUID)}}})
 		if err != nil {
 			return FlowView{}, txn.PublicFault(err)
 		}
@@ -54,7 +54,7 @@ func (e *Graphs) Flow(ctx context.Context, c txn.Caller, id base.GivenID) (FlowV
 		if err != nil {
 			return FlowView{}, err
 		}
-		loaded, err := e.Store.Read(ctx, store.Want{Docs: []store.DocRef{txn.FlowRef(id.UUID)}, Executions: ids})
+		loaded, err := e.Store.Read(ctx, store.Want{Docs: []store.DocRef{FlowRef(id.UUID)}, Executions: ids})
 		if err != nil {
 			return FlowView{}, txn.PublicFault(err)
 		}
@@ -154,7 +154,7 @@ func (e *Graphs) eachReadable(ctx context.Context, flow base.UUID, do func(x *co
 
 func (e *Graphs) walkMembers(ctx context.Context, flow base.UUID, after string, tolerant bool, do func(m walked) (bool, error)) (unread, err error) {
 	for {
-		listed, err := e.Store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: txn.DocMember, Owner: txn.Owner(flow), After: after, Limit: graphPage}}})
+		listed, err := e.Store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: DocMember, Owner: txn.Owner(flow), After: after, Limit: graphPage}}})
 		if err != nil {
 			return unread, txn.PublicFault(err)
 		}

@@ -85,7 +85,7 @@ func (e *Graphs) edgesBelow(ctx context.Context, from base.UUID, cascade string)
 		for _, owned := range want.Owned {
 			for i := range loaded.Owned[owned] {
 				var edge core.Edge
-				if err := txn.ReadDoc(&loaded.Owned[owned][i], &edge); err != nil {
+				if err := ReadDoc(&loaded.Owned[owned][i], &edge); err != nil {
 					return nil, err
 				}
 				all = append(all, edge)

@@ -30,23 +30,23 @@ func retireFlow(u *txn.Tx, f *core.Flow) {
 		shorter(*f.Keep, true)
 	}
 	if ok {
-		u.AddTaskAt(txn.FollowUp{Kind: txn.TaskRemoveFlow, Flow: f.ID.UUID}, txn.RemovalTimer(f.EndedAt.Add(keep), u.Now))
+		u.AddTaskAt(taskRemoveFlow, taskArgs{Flow: f.ID.UUID}, txn.RemovalTimer(f.EndedAt.Add(keep), u.Now))
 	}
 }
 
 // removeFlow removes a finished flow when the retention of all its members is over: first its record, then the members, in batches. Before that it
 // arms itself again.
-func (e *Graphs) removeFlow(ctx context.Context, t txn.FollowUp) error {
-	loaded, err := e.Store.Read(ctx, store.Want{Docs: []store.DocRef{txn.FlowRef(t.Flow)}})
+func (e *Graphs) removeFlow(ctx context.Context, t taskArgs) error {
+	loaded, err := e.Store.Read(ctx, store.Want{Docs: []store.DocRef{FlowRef(t.Flow)}})
 	if err != nil {
 		return err
 	}
-	doc, there := loaded.Docs[txn.FlowRef(t.Flow)]
+	doc, there := loaded.Docs[FlowRef(t.Flow)]
 	if !there {
 		return e.removeMembers(ctx, t.Flow)
 	}
 	f := &core.Flow{}
-	if err := txn.ReadDoc(&doc, f); err != nil {
+	if err := ReadDoc(&doc, f); err != nil {
 		return err
 	}
 	at, ok, err := e.leavesAt(ctx, f, loaded.Now)
@@ -55,7 +55,7 @@ func (e *Graphs) removeFlow(ctx context.Context, t txn.FollowUp) error {
 	}
 	if at > loaded.Now {
 		return e.onFlowAlone(ctx, "retire_flow", f.ID, func(u *txn.Tx, _ *core.Flow) {
-			u.AddTaskAt(txn.FollowUp{Kind: txn.TaskRemoveFlow, Flow: t.Flow}, txn.RemovalTimer(at, u.Now))
+			u.AddTaskAt(taskRemoveFlow, taskArgs{Flow: t.Flow}, txn.RemovalTimer(at, u.Now))
 		})
 	}
 	if err := e.dropFlow(ctx, f); err != nil {
@@ -83,7 +83,7 @@ func (e *Graphs) leavesAt(ctx context.Context, f *core.Flow, now base.Time) (at 
 			return 0, false, err
 		}
 		if x := parent.Executions[f.Parent.UUID]; x != nil && x.Children != nil && x.Children.FlowID == f.ID {
-			at = now.Add(txn.LookForChildren) // it is removed after its parent
+			at = now.Add(lookForChildren) // it is removed after its parent
 		}
 	}
 	ok = true
@@ -92,7 +92,7 @@ func (e *Graphs) leavesAt(ctx context.Context, f *core.Flow, now base.Time) (at 
 		x := m.x
 		empty = false
 		if edgesSettled(x, m.loaded) != nil {
-			at = max(at, now.Add(txn.LookForChildren))
+			at = max(at, now.Add(lookForChildren))
 		}
 		var lane core.LaneSettings
 		if l := dict.Lanes[x.Class.Lane]; l != nil {
@@ -122,14 +122,14 @@ func (e *Graphs) dropFlow(ctx context.Context, seen *core.Flow) error {
 func (e *Graphs) removeMembers(ctx context.Context, flow base.UUID) error {
 	for {
 		loaded, err := e.Store.Read(ctx, store.Want{
-			Docs: []store.DocRef{txn.FlowRef(flow)}, Scans: []store.Scan{
-				{Kind: txn.DocMember, Owner: txn.Owner(flow), Limit: removePage}, {Kind: txn.DocEdgeID, Owner: txn.Owner(flow), Limit: removePage},
+			Docs: []store.DocRef{FlowRef(flow)}, Scans: []store.Scan{
+				{Kind: DocMember, Owner: txn.Owner(flow), Limit: removePage}, {Kind: docEdgeID, Owner: txn.Owner(flow), Limit: removePage},
 			},
 		})
 		if err != nil {
 			return err
 		}
-		if _, there := loaded.Docs[txn.FlowRef(flow)]; there || len(loaded.Scanned[0])+len(loaded.Scanned[1]) == 0 {
+		if _, there := loaded.Docs[FlowRef(flow)]; there || len(loaded.Scanned[0])+len(loaded.Scanned[1]) == 0 {
 			return nil
 		}
 		cmd := &membersRemoval{}

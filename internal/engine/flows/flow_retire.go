@@ -6,6 +6,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
+	"github.com/flowfabric/flowfabric/internal/engine/work"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -21,8 +22,8 @@ type unlisted struct {
 
 // retireUnlisted arms the removal of finished flows without members, or with deleted members only, where a change made it earlier (L139, L140). It
 // runs before the scan of the executions records its position. Repeating it arms the same timers.
-func (e *Graphs) retireUnlisted(ctx context.Context, ref store.DocRef, t *txn.FollowUp, when departures) error {
-	scan := store.Scan{Kind: txn.DocFlowMark, Limit: flowLook}
+func (e *Graphs) retireUnlisted(ctx context.Context, t *txn.FollowUp[work.TaskArgs], when departures) error {
+	scan := store.Scan{Kind: docFlowMark, Limit: flowLook}
 	for {
 		loaded, err := e.Store.Read(ctx, store.Want{Scans: []store.Scan{scan}})
 		if err != nil {
@@ -33,7 +34,7 @@ func (e *Graphs) retireUnlisted(ctx context.Context, ref store.DocRef, t *txn.Fo
 		if err != nil {
 			return err
 		}
-		if err := e.armUnlisted(ctx, ref, t, flows, when); err != nil || len(marks) < flowLook {
+		if err := e.armUnlisted(ctx, t, flows, when); err != nil || len(marks) < flowLook {
 			return err
 		}
 		scan.After = marks[len(marks)-1].Key
@@ -45,7 +46,7 @@ func (e *Graphs) retireUnlisted(ctx context.Context, ref store.DocRef, t *txn.Fo
 func (e *Graphs) unlistedFlows(ctx context.Context, marks []store.Doc) (found []unlisted, err error) {
 	var want store.Want
 	for i := range marks {
-		want.Docs = append(want.Docs, txn.FlowRef(flowOfMark(marks[i].Key)))
+		want.Docs = append(want.Docs, FlowRef(flowOfMark(marks[i].Key)))
 	}
 	loaded, err := e.ReadIf(ctx, want)
 	if err != nil {
@@ -55,9 +56,9 @@ func (e *Graphs) unlistedFlows(ctx context.Context, marks []store.Doc) (found []
 	want = store.Want{}
 	for _, doc := range loaded.Docs {
 		f := &core.Flow{}
-		if txn.ReadDoc(&doc, f) == nil && f.Finished() {
+		if ReadDoc(&doc, f) == nil && f.Finished() {
 			flows = append(flows, f)
-			want.Scans = append(want.Scans, store.Scan{Kind: txn.DocMember, Owner: txn.Owner(f.ID.UUID), Limit: membersLook})
+			want.Scans = append(want.Scans, store.Scan{Kind: DocMember, Owner: txn.Owner(f.ID.UUID), Limit: membersLook})
 		}
 	}
 	if len(flows) == 0 {
@@ -87,29 +88,29 @@ func deletedMembers(docs []store.Doc) (members []*core.Execution, all bool) {
 }
 
 // armUnlisted arms the removal of flows in one transaction.
-func (e *Graphs) armUnlisted(ctx context.Context, ref store.DocRef, t *txn.FollowUp, flows []unlisted, when departures) error {
+func (e *Graphs) armUnlisted(ctx context.Context, t *txn.FollowUp[work.TaskArgs], flows []unlisted, when departures) error {
 	if len(flows) == 0 {
 		return nil
 	}
-	u, err := e.Begin(ctx, store.Want{Docs: []store.DocRef{ref}, LockDocs: true})
+	u, err := e.Begin(ctx, store.Want{Docs: []store.DocRef{t.Ref}, LockDocs: true})
 	if err != nil {
 		return err
 	}
 	defer u.StoreTx.Rollback(ctx)
-	if u.Doc(ref) == nil {
+	if u.Doc(t.Ref) == nil {
 		return nil // another process has done it
 	}
 	for _, of := range flows {
 		var leaves flowDeparture
 		for _, x := range of.members {
-			if t.Lane == "" || x.Class.Lane == t.Lane {
+			if t.Args.Lane == "" || x.Class.Lane == t.Args.Lane {
 				leaves.add(when(u, x, of.flow))
 			}
 		}
-		if len(of.members) == 0 && t.Default != nil {
-			leaves.add(emptyDeparture(of.flow, *t.Retention), emptyDeparture(of.flow, *t.Default))
+		if len(of.members) == 0 && t.Args.Default != nil {
+			leaves.add(emptyDeparture(of.flow, *t.Args.Retention), emptyDeparture(of.flow, *t.Args.Default))
 		}
-		armFlow(u, ref, of.flow.ID.UUID, &leaves)
+		armFlow(u, t.Ref, of.flow.ID.UUID, &leaves)
 	}
 	return u.Commit(ctx, []string{t.Kind})
 }
@@ -123,6 +124,6 @@ func emptyDeparture(f *core.Flow, defaults core.RetentionByStatus) departure {
 // armFlow arms the removal of a flow on behalf of work, if it may be removed earlier than before.
 func armFlow(u *txn.Tx, work store.DocRef, flow base.UUID, leaves *flowDeparture) {
 	if leaves.sooner && !leaves.never { // one id for all pages, so that a large flow is not looked at for each of them
-		u.AddTaskAs(work.Key+"/"+flow.String(), txn.FollowUp{Kind: txn.TaskRemoveFlow, Flow: flow}, removalTimer(u, leaves.at))
+		u.AddTaskAs(work.Key+"/"+flow.String(), taskRemoveFlow, taskArgs{Flow: flow}, removalTimer(u, leaves.at))
 	}
 }

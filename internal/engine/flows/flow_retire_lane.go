@@ -6,6 +6,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
+	"github.com/flowfabric/flowfabric/internal/engine/work"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -13,9 +14,9 @@ const retireBatch = 1000
 
 // retireLane arms the removal of what ended in the lane before its retention got shorter (L139). Where it got longer the timers that
 // stand find out. It locks no execution: an entry of the due index may be stale, and the removal looks at the execution.
-func (e *Graphs) retireLane(ctx context.Context, ref store.DocRef, t txn.FollowUp) error {
-	old := core.LaneSettings{RetentionMS: *t.Retention}
-	return e.retire(ctx, ref, t, core.Filter{Lane: []string{t.Lane}}, func(u *txn.Tx, x *core.Execution, f *core.Flow) (before, after departure) {
+func (e *Graphs) retireLane(ctx context.Context, t *txn.FollowUp[work.TaskArgs]) error {
+	old := core.LaneSettings{RetentionMS: *t.Args.Retention}
+	return e.retire(ctx, t, core.Filter{Lane: []string{t.Args.Lane}}, func(u *txn.Tx, x *core.Execution, f *core.Flow) (before, after departure) {
 		lane := u.SettingsOf(x)
 		return departureOf(x, f, &old, e.Cfg.Retention), departureOf(x, f, &lane, e.Cfg.Retention)
 	})
@@ -45,12 +46,12 @@ func (after departure) sooner(before departure) bool {
 type departures func(u *txn.Tx, x *core.Execution, f *core.Flow) (before, after departure)
 
 // retire arms the removal of what has ended and matches, where a change made it earlier.
-func (e *Graphs) retire(ctx context.Context, ref store.DocRef, t txn.FollowUp, f core.Filter, when departures) error {
-	if t.Cursor == "" {
+func (e *Graphs) retire(ctx context.Context, t *txn.FollowUp[work.TaskArgs], f core.Filter, when departures) error {
+	if t.Args.Cursor == "" {
 		if err := e.Follower.ReachAll(ctx); err != nil {
 			return err
 		}
-		if err := e.retireUnlisted(ctx, ref, &t, when); err != nil {
+		if err := e.retireUnlisted(ctx, t, when); err != nil {
 			return err
 		}
 	}
@@ -60,12 +61,12 @@ func (e *Graphs) retire(ctx context.Context, ref store.DocRef, t txn.FollowUp, f
 		}
 	}
 	for more := true; more; {
-		page, err := e.List(ctx, txn.EngineCaller, txn.ListRequest{Filter: f, Order: store.IDAsc, Limit: txn.Ptr(retireBatch), Cursor: t.Cursor})
+		page, err := e.List(ctx, txn.EngineCaller, txn.ListRequest{Filter: f, Order: store.IDAsc, Limit: txn.Ptr(retireBatch), Cursor: t.Args.Cursor})
 		if err != nil {
 			return err
 		}
-		t.Cursor = page.Next
-		if more, err = e.retirePage(ctx, ref, &t, page, when); err != nil {
+		t.Args.Cursor = page.Next
+		if more, err = e.retirePage(ctx, t, page, when); err != nil {
 			return err
 		}
 	}
@@ -73,17 +74,17 @@ func (e *Graphs) retire(ctx context.Context, ref store.DocRef, t txn.FollowUp, f
 }
 
 // retirePage arms one page and notes how far the work is, in one transaction. It reports whether there is more to do.
-func (e *Graphs) retirePage(ctx context.Context, ref store.DocRef, t *txn.FollowUp, page txn.Page, when departures) (more bool, err error) {
+func (e *Graphs) retirePage(ctx context.Context, t *txn.FollowUp[work.TaskArgs], page txn.Page, when departures) (more bool, err error) {
 	flows, err := e.finishedFlows(ctx, page)
 	if err != nil {
 		return false, err
 	}
-	u, err := e.Begin(ctx, store.Want{Docs: []store.DocRef{ref}, LockDocs: true})
+	u, err := e.Begin(ctx, store.Want{Docs: []store.DocRef{t.Ref}, LockDocs: true})
 	if err != nil {
 		return false, err
 	}
 	defer u.StoreTx.Rollback(ctx)
-	if u.Doc(ref) == nil {
+	if u.Doc(t.Ref) == nil {
 		return false, nil // another process has done it
 	}
 	leaving := map[base.UUID]*flowDeparture{}
@@ -105,12 +106,12 @@ func (e *Graphs) retirePage(ctx context.Context, ref store.DocRef, t *txn.Follow
 		}
 	}
 	for id, leaves := range leaving {
-		armFlow(u, ref, id, leaves)
+		armFlow(u, t.Ref, id, leaves)
 	}
-	if t.Cursor != "" {
-		u.PutDoc(t.Doc(ref))
+	if t.Args.Cursor != "" {
+		u.PutDoc(t.Doc())
 	}
-	return t.Cursor != "", u.Commit(ctx, []string{t.Kind})
+	return t.Args.Cursor != "", u.Commit(ctx, []string{t.Kind})
 }
 
 // flowDeparture is what some members of a flow determine about its removal: not before the last of them. The removal itself checks the others.
@@ -134,7 +135,7 @@ func (e *Graphs) finishedFlows(ctx context.Context, page txn.Page) (map[base.UUI
 		id := item.Execution.FlowID.UUID
 		if _, known := flows[id]; item.Execution.Member != nil && !known {
 			flows[id] = nil
-			want.Docs = append(want.Docs, txn.FlowRef(id))
+			want.Docs = append(want.Docs, FlowRef(id))
 		}
 	}
 	loaded, err := e.ReadIf(ctx, want)
@@ -143,7 +144,7 @@ func (e *Graphs) finishedFlows(ctx context.Context, page txn.Page) (map[base.UUI
 	}
 	for _, doc := range loaded.Docs {
 		f := &core.Flow{}
-		if txn.ReadDoc(&doc, f) == nil && f.Finished() { // one that cannot be read holds up none of the others
+		if ReadDoc(&doc, f) == nil && f.Finished() { // one that cannot be read holds up none of the others
 			flows[f.ID.UUID] = f
 		}
 	}
@@ -160,9 +161,9 @@ func removalTimer(u *txn.Tx, at base.Time) base.Time {
 
 // retireAll arms the removal of what ended before the default got shorter (L139). What its policy or its lane keeps is kept. The default is
 // that of the task: the process that works it off may have another one.
-func (e *Graphs) retireAll(ctx context.Context, ref store.DocRef, t txn.FollowUp) error {
-	return e.retire(ctx, ref, t, core.Filter{}, func(u *txn.Tx, x *core.Execution, f *core.Flow) (before, after departure) {
+func (e *Graphs) retireAll(ctx context.Context, t *txn.FollowUp[work.TaskArgs]) error {
+	return e.retire(ctx, t, core.Filter{}, func(u *txn.Tx, x *core.Execution, f *core.Flow) (before, after departure) {
 		lane := u.SettingsOf(x)
-		return departureOf(x, f, &lane, *t.Retention), departureOf(x, f, &lane, *t.Default)
+		return departureOf(x, f, &lane, *t.Args.Retention), departureOf(x, f, &lane, *t.Args.Default)
 	})
 }

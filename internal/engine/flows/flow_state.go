@@ -88,7 +88,7 @@ func touchEdge(u *txn.Tx, ent *edgeEntry) {
 func lockFlows(ctx context.Context, u *txn.Tx, flows []base.UUID, from []base.UUID, want store.Want) error {
 	for _, id := range flows {
 		if _, known := graphOf(u).flows[id]; !known {
-			want.Docs, want.LockDocs = append(want.Docs, txn.FlowRef(id)), true
+			want.Docs, want.LockDocs = append(want.Docs, FlowRef(id)), true
 		}
 	}
 	for _, id := range from {
@@ -113,15 +113,15 @@ func lockFlows(ctx context.Context, u *txn.Tx, flows []base.UUID, from []base.UU
 func absorbGraph(u *txn.Tx, loaded *store.Loaded) error {
 	for ref, doc := range loaded.Docs {
 		switch ref.Kind {
-		case txn.DocFlow:
+		case DocFlow:
 			f := &core.Flow{}
-			if err := txn.ReadDoc(&doc, f); err != nil {
+			if err := ReadDoc(&doc, f); err != nil {
 				return err
 			}
 			if graphOf(u).flows[f.ID.UUID] == nil {
 				txn.SetIn(&graphOf(u).flows, f.ID.UUID, &flowEntry{f: f})
 			}
-		case txn.DocEdge:
+		case docEdge:
 			if err := absorbEdge(u, &doc); err != nil {
 				return err
 			}
@@ -129,7 +129,7 @@ func absorbGraph(u *txn.Tx, loaded *store.Loaded) error {
 	}
 	for whose, docs := range loaded.Owned {
 		for i := range docs {
-			if whose.Kind != txn.DocEdge {
+			if whose.Kind != docEdge {
 				break
 			}
 			if err := absorbEdge(u, &docs[i]); err != nil {
@@ -142,7 +142,7 @@ func absorbGraph(u *txn.Tx, loaded *store.Loaded) error {
 
 func absorbEdge(u *txn.Tx, doc *store.Doc) error {
 	var edge core.Edge
-	if err := txn.ReadDoc(doc, &edge); err != nil {
+	if err := ReadDoc(doc, &edge); err != nil {
 		return err
 	}
 	if graphOf(u).edges[edgeKey{edge.From.ID.UUID, edge.To.ID.UUID}] == nil {
@@ -158,7 +158,7 @@ func writeFlows(u *txn.Tx) {
 			continue
 		}
 		ent.changed = false
-		if doc := docOf(txn.FlowRef(id), ent.f); ent.created {
+		if doc := docOf(FlowRef(id), ent.f); ent.created {
 			u.Changes.NewDocs = append(u.Changes.NewDocs, doc, store.Doc{DocRef: flowMarkRef(ent.f)})
 		} else {
 			u.Changes.PutDocs = append(u.Changes.PutDocs, doc)

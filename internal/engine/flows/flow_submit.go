@@ -178,7 +178,7 @@ func (s *submitFlow) Want(w *store.Want, careful bool) {
 	if !careful {
 		return // what exists already makes the insert fail, and the batch is tried again with care
 	}
-	w.Docs = append(w.Docs, txn.FlowRef(s.flow.UUID))
+	w.Docs = append(w.Docs, FlowRef(s.flow.UUID))
 	if s.s.IdempotencyKey != "" {
 		w.Keys = append(w.Keys, s.key())
 	}
@@ -241,12 +241,12 @@ func (s *submitFlow) existing(u *txn.Tx) (expired *store.KeyRow, found bool, err
 	}
 	f := flow(u, s.flow.UUID) // one that the unit has made itself is no doc yet
 	if f == nil {
-		doc := u.Doc(txn.FlowRef(s.flow.UUID))
+		doc := u.Doc(FlowRef(s.flow.UUID))
 		if doc == nil {
 			return expired, false, nil
 		}
 		f = &core.Flow{}
-		if err := txn.ReadDoc(doc, f); err != nil {
+		if err := ReadDoc(doc, f); err != nil {
 			return nil, true, err
 		}
 	}
@@ -324,17 +324,17 @@ func (s *submitFlow) keepKey(u *txn.Tx, f *core.Flow, expired *store.KeyRow) {
 // existingFlow is the answer about a flow that is there.
 func (e *Graphs) existingFlow(ctx context.Context, id base.UUID) (FlowAnswer, error) {
 	loaded, err := e.Store.Read(ctx, store.Want{
-		Docs: []store.DocRef{txn.FlowRef(id)}, Scans: []store.Scan{{Kind: txn.DocMember, Owner: txn.Owner(id)}},
+		Docs: []store.DocRef{FlowRef(id)}, Scans: []store.Scan{{Kind: DocMember, Owner: txn.Owner(id)}},
 	})
 	if err != nil {
 		return FlowAnswer{}, txn.PublicFault(err)
 	}
-	doc, ok := loaded.Docs[txn.FlowRef(id)]
+	doc, ok := loaded.Docs[FlowRef(id)]
 	if !ok {
 		return FlowAnswer{}, base.Errorf(base.CodeFlowNotFound, "the flow that this key named was removed")
 	}
 	answer := FlowAnswer{Flow: &core.Flow{}, Members: map[string]base.ID{}}
-	if err := txn.ReadDoc(&doc, answer.Flow); err != nil {
+	if err := ReadDoc(&doc, answer.Flow); err != nil {
 		return FlowAnswer{}, err
 	}
 	for _, member := range slices.Concat(loaded.Scanned...) {

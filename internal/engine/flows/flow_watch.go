@@ -5,7 +5,6 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
-	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -17,12 +16,12 @@ func (e *Graphs) EndChildren(ctx context.Context, parent base.GivenID, flow base
 	if err != nil {
 		return err
 	}
-	return e.endChildren(ctx, txn.FollowUp{Kind: txn.TaskEndChildren, Execution: parent.UUID, Flow: flow.UUID, End: endOf(loaded.Executions[parent.UUID])})
+	return e.endChildren(ctx, taskArgs{Execution: parent.UUID, Flow: flow.UUID, End: endOf(loaded.Executions[parent.UUID])})
 }
 
 // EndNode tells a flow node once more that its sub-flow has ended, as a second process does that has the same follow-up work (S64).
 func (e *Graphs) EndNode(ctx context.Context, sub base.ID) error {
-	return e.endNode(ctx, txn.FollowUp{Kind: txn.TaskEndNode, Flow: sub.UUID})
+	return e.endNode(ctx, taskArgs{Flow: sub.UUID})
 }
 
 // FailNode is what a process does that has seen a flow node and cannot make its sub-flow.

@@ -11,7 +11,7 @@ import (
 )
 
 // beginSubflow makes the sub-flow of a node that may start (F46), in one transaction with the note of it in the node.
-func (e *Graphs) beginSubflow(ctx context.Context, t txn.FollowUp) error {
+func (e *Graphs) beginSubflow(ctx context.Context, t taskArgs) error {
 	loaded, err := e.Store.Read(ctx, store.Want{
 		Executions: []base.UUID{t.Execution}, Docs: []store.DocRef{subflowRef(t.Execution), inputsRef(t.Execution)},
 	})
@@ -125,17 +125,17 @@ func (s *subflowBegin) Decide(u *txn.Tx) error {
 }
 
 // endNode ends a flow node with its sub-flow (F47).
-func (e *Graphs) endNode(ctx context.Context, t txn.FollowUp) error {
-	loaded, err := e.Store.Read(ctx, store.Want{Docs: []store.DocRef{txn.FlowRef(t.Flow)}})
+func (e *Graphs) endNode(ctx context.Context, t taskArgs) error {
+	loaded, err := e.Store.Read(ctx, store.Want{Docs: []store.DocRef{FlowRef(t.Flow)}})
 	if err != nil {
 		return err
 	}
-	doc, ok := loaded.Docs[txn.FlowRef(t.Flow)]
+	doc, ok := loaded.Docs[FlowRef(t.Flow)]
 	if !ok {
 		return nil
 	}
 	f := &core.Flow{}
-	if err := txn.ReadDoc(&doc, f); err != nil {
+	if err := ReadDoc(&doc, f); err != nil {
 		return err
 	}
 	cmd := &nodeEnd{node: f.Parent, flow: t.Flow, state: f.State}

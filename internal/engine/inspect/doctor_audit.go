@@ -50,7 +50,7 @@ func atMost(n, most int) string {
 
 // lookAtHeads judges the heads of chains for themselves. seen are the namespaces of those that there are.
 func (x *examination) lookAtHeads(key keyring.AuditKey) (seen map[string]bool, problem string, err error) {
-	loaded, err := x.e.Store.Read(x.ctx, store.Want{Scans: []store.Scan{{Kind: txn.DocAuditChain, Limit: chainsLooked}}})
+	loaded, err := x.e.Store.Read(x.ctx, store.Want{Scans: []store.Scan{{Kind: admin.DocAuditChain, Limit: chainsLooked}}})
 	if err != nil {
 		return nil, "", txn.PublicFault(err)
 	}

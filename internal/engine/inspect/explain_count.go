@@ -215,7 +215,7 @@ func (l *explainLook) slotHolders(ctx context.Context, key string) error {
 
 func (l *explainLook) budgetHolders(ctx context.Context, key string) error {
 	i := slices.IndexFunc(l.in.Set, func(id base.UUID) bool { return core.BudgetKey(id) == key })
-	loaded, err := l.e.Store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: txn.DocBudgetHold, Prefix: limits.BudgetPrefix(l.in.Set[i]), Limit: budgetHolders}}})
+	loaded, err := l.e.Store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: limits.DocBudgetHold, Prefix: limits.BudgetPrefix(l.in.Set[i]), Limit: budgetHolders}}})
 	if err != nil {
 		return txn.PublicFault(err)
 	}

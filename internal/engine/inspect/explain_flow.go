@@ -87,7 +87,7 @@ func (e *Inspector) childEdges(ctx context.Context, x *core.Execution) (edges []
 			continue
 		}
 		var edge core.Edge
-		if err := txn.ReadDoc(&doc, &edge); err != nil {
+		if err := flows.ReadDoc(&doc, &edge); err != nil {
 			return nil, err
 		}
 		edges = append(edges, edge)

@@ -120,11 +120,11 @@ func (l *explainLook) room(loaded *store.Loaded, x *core.Execution) *core.Room {
 	}
 	for ref, doc := range loaded.Docs {
 		switch ref.Kind {
-		case txn.DocBudget: // one that cannot be read is missing in the books, and admits nothing
+		case limits.DocBudget: // one that cannot be read is missing in the books, and admits nothing
 			if budget, err := limits.DecodeBudget(&doc); err == nil {
 				room.Budgets.Add(budget)
 			}
-		case txn.DocRate:
+		case limits.DocRate:
 			window, err := core.DecodeRateWindow(doc.Data)
 			if err != nil {
 				room.Unreadable[ref.Key] = true

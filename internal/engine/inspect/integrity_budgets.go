@@ -50,13 +50,13 @@ func (e *Inspector) wrongBudgets(ctx context.Context) (wrong map[string]Differen
 	if err != nil {
 		return nil, nil, err
 	}
-	err = e.eachDoc(ctx, txn.DocBudget, func(doc *store.Doc) {
+	err = e.eachDoc(ctx, limits.DocBudget, func(doc *store.Doc) {
 		if b, err := limits.DecodeBudget(doc); err == nil {
 			marked.budget(b)
 		}
 	})
 	if err == nil {
-		err = e.eachDoc(ctx, txn.DocBudgetHold, func(doc *store.Doc) { marked["hold:"+doc.Key]++ })
+		err = e.eachDoc(ctx, limits.DocBudgetHold, func(doc *store.Doc) { marked["hold:"+doc.Key]++ })
 	}
 	if err != nil {
 		return nil, nil, err

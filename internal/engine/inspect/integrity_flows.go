@@ -12,7 +12,7 @@ import (
 
 // checkFlows recounts every flow: its members and their ends, its edges, and what each join has counted (FI2, FI3, FI10).
 func (e *Inspector) checkFlows(ctx context.Context) (found []Difference, err error) {
-	for scan := (store.Scan{Kind: txn.DocFlow, Limit: integrityBatch}); ; {
+	for scan := (store.Scan{Kind: flows.DocFlow, Limit: integrityBatch}); ; {
 		seen, err := e.Store.Read(ctx, store.Want{Scans: []store.Scan{scan}})
 		if err != nil {
 			return nil, txn.PublicFault(err)
@@ -40,7 +40,7 @@ func (e *Inspector) checkFlows(ctx context.Context) (found []Difference, err err
 // recountFlow compares a flow with its members and edges, all of one snapshot.
 func (e *Inspector) recountFlow(ctx context.Context, id base.UUID) ([]Difference, error) {
 	for range integrityTries {
-		listed, err := e.Store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: txn.DocMember, Owner: txn.Owner(id)}}})
+		listed, err := e.Store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: flows.DocMember, Owner: txn.Owner(id)}}})
 		if err != nil {
 			return nil, err
 		}
@@ -48,7 +48,7 @@ func (e *Inspector) recountFlow(ctx context.Context, id base.UUID) ([]Difference
 		if err != nil {
 			return nil, err
 		}
-		want := store.Want{Docs: []store.DocRef{txn.FlowRef(id)}, Executions: flows.LiveOf(members), SkipUnreadable: true, Scans: []store.Scan{{Kind: txn.DocMember, Owner: txn.Owner(id)}}}
+		want := store.Want{Docs: []store.DocRef{flows.FlowRef(id)}, Executions: flows.LiveOf(members), SkipUnreadable: true, Scans: []store.Scan{{Kind: flows.DocMember, Owner: txn.Owner(id)}}}
 		for _, member := range ids {
 			want.Owned = append(want.Owned, flows.EdgesOf(member))
 		}
@@ -56,7 +56,7 @@ func (e *Inspector) recountFlow(ctx context.Context, id base.UUID) ([]Difference
 		if err != nil {
 			return nil, err
 		}
-		doc, there := loaded.Docs[txn.FlowRef(id)]
+		doc, there := loaded.Docs[flows.FlowRef(id)]
 		if !there || len(loaded.Unreadable) > 0 {
 			return nil, nil // it was removed, or another check reports it
 		}
@@ -74,7 +74,7 @@ func (e *Inspector) recountFlow(ctx context.Context, id base.UUID) ([]Difference
 // recount is what does not agree in a snapshot of a flow.
 func recount(doc *store.Doc, loaded *store.Loaded, ids []base.UUID) (found []Difference, err error) {
 	f := &core.Flow{}
-	if err := txn.ReadDoc(doc, f); err != nil {
+	if err := flows.ReadDoc(doc, f); err != nil {
 		return nil, err
 	}
 	differ := func(what string, stored, counted int) {

@@ -15,7 +15,7 @@ import (
 // those that waitpoints and links are found by.
 func (e *Inspector) checkWaitMarks(ctx context.Context) (found []Difference, err error) {
 	strays := map[store.DocKind]func(context.Context, []store.Doc) ([]Difference, error){
-		txn.DocWaitpointOpen: e.strayAmong, txn.DocSuspended: e.strayAmong, txn.DocWaitpointAt: e.strayWhereabouts, txn.DocLinkAt: e.strayWhereabouts,
+		waits.DocWaitpointOpen: e.strayAmong, waits.DocSuspended: e.strayAmong, waits.DocWaitpointAt: e.strayWhereabouts, waits.DocLinkAt: e.strayWhereabouts,
 	}
 	for _, kind := range slices.Sorted(maps.Keys(strays)) {
 		stray, err := e.strayMarks(ctx, kind, strays[kind])
@@ -124,10 +124,10 @@ func (e *Inspector) strayWhereabouts(ctx context.Context, marks []store.Doc) (fo
 			continue
 		}
 		letter := waits.WaitpointLetter
-		if marks[i].Kind == txn.DocLinkAt {
+		if marks[i].Kind == waits.DocLinkAt {
 			letter = waits.LinkLetter
 		}
-		record := store.DocRef{Kind: txn.DocWait, Owner: txn.Owner(at.ExecutionID.UUID), Key: string(letter) + marks[i].Key}
+		record := store.DocRef{Kind: waits.DocWait, Owner: txn.Owner(at.ExecutionID.UUID), Key: string(letter) + marks[i].Key}
 		records[marks[i].DocRef] = record
 		want.Docs = append(want.Docs, marks[i].DocRef, record)
 	}
@@ -149,7 +149,7 @@ func (e *Inspector) strayWhereabouts(ctx context.Context, marks []store.Doc) (fo
 
 // markedBy is the execution that a mark stands for. Codes: corruption.
 func markedBy(mark *store.Doc) (base.UUID, error) {
-	if mark.Kind == txn.DocSuspended {
+	if mark.Kind == waits.DocSuspended {
 		return waits.SuspendedID(mark.Key)
 	}
 	at, err := waits.DecodeWhereabouts(mark)

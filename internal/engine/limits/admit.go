@@ -15,7 +15,7 @@ import (
 // taking and freeing a key are thereby serialized on its own row (S47).
 
 // RateRef names the record of the rate window of an admission key.
-func RateRef(key string) store.DocRef { return store.DocRef{Kind: txn.DocRate, Key: key} }
+func RateRef(key string) store.DocRef { return store.DocRef{Kind: DocRate, Key: key} }
 
 // Limits reports whether admission may refuse the execution.
 func Limits(u *txn.Tx, x *core.Execution) bool { return len(x.Budgets) > 0 || Limited(u.Dict, x.Class) }
@@ -134,7 +134,7 @@ func openRates(u *txn.Tx) {
 	}
 	partOf(u).opened = len(u.Docs)
 	for ref, doc := range u.Docs {
-		if ref.Kind != txn.DocRate || doc == nil || partOf(u).rates[ref.Key] != nil || partOf(u).unreadable[ref.Key] {
+		if ref.Kind != DocRate || doc == nil || partOf(u).rates[ref.Key] != nil || partOf(u).unreadable[ref.Key] {
 			continue
 		}
 		window, err := core.DecodeRateWindow(doc.Data)
@@ -187,7 +187,7 @@ func writeRate(u *txn.Tx, key string, window *core.RateWindow) {
 		doc.ExpiresAt = known.ExpiresAt // the look at it is armed
 	} else {
 		doc.ExpiresAt = txn.RoundUp(until.Add(length), base.Second) // late, so that a key in use has few timers
-		timer := u.TimerAt(txn.TimerRates, doc.ExpiresAt)
+		timer := u.TimerAt(TimerRates, doc.ExpiresAt)
 		timer.Texts = append(timer.Texts, key)
 	}
 	u.PutOrAdd(doc)
@@ -209,7 +209,7 @@ func rateWindow(u *txn.Tx, key string) base.Millis {
 func (e *Admission) sweepRates(ctx context.Context, t store.Timer) error {
 	e.Dispatcher.Room(t.Texts)
 	e.Hints.Send(store.Hint{Keys: t.Texts})
-	return e.OnDocs(ctx, txn.DocRate, t.Texts, func(u *txn.Tx, doc *store.Doc) error {
+	return e.OnDocs(ctx, DocRate, t.Texts, func(u *txn.Tx, doc *store.Doc) error {
 		window, err := core.DecodeRateWindow(doc.Data)
 		if err != nil { // claims report it; the other keys are still handled
 			return nil

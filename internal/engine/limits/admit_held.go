@@ -57,9 +57,9 @@ func leavesReserved(u *txn.Tx, ent *txn.Row) bool {
 // needsRow reports whether what was done to an execution needs a budget or rate that its lease is or was charged to.
 func needsRow(ent *txn.Row, lock store.Lock) bool {
 	switch lock.Doc.Kind {
-	case txn.DocBudget:
+	case DocBudget:
 		return slices.ContainsFunc(ent.Exec.ChargedTo(), func(id base.UUID) bool { return BudgetDocRef(id) == lock.Doc }) || reserves(ent, lock)
-	case txn.DocRate:
+	case DocRate:
 		return chargesRate(ent.Exec.Reservation, lock) || chargesRate(ent.Reserved, lock)
 	}
 	return false

@@ -65,7 +65,7 @@ func (e *Admission) NamespaceRates(ctx context.Context, namespace string) (submi
 
 func (l *allowances) use(ctx context.Context, name string, do func(a *core.SharedLimit, now base.Time)) error {
 	if l.e.Store.Info().Shared {
-		return l.e.Do(ctx, &useAllowance{ref: store.DocRef{Kind: txn.DocAllowance, Key: name}, do: do})
+		return l.e.Do(ctx, &useAllowance{ref: store.DocRef{Kind: docAllowance, Key: name}, do: do})
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -109,7 +109,7 @@ func (l *useAllowance) Decide(u *txn.Tx) error {
 		doc.ExpiresAt = known.ExpiresAt // the look at it is armed
 	} else {
 		doc.ExpiresAt = txn.RoundUp(u.Now.Add(2*allowanceKept), base.Minute)
-		timer := u.TimerAt(txn.TimerAllowances, doc.ExpiresAt)
+		timer := u.TimerAt(timerAllowances, doc.ExpiresAt)
 		timer.Texts = append(timer.Texts, l.ref.Key)
 	}
 	if known == nil { // if another transaction inserts it first, the commit fails with Conflict and does not overwrite it
@@ -123,7 +123,7 @@ func (l *useAllowance) Decide(u *txn.Tx) error {
 
 // sweepAllowances removes limits that are no longer used.
 func (e *Admission) sweepAllowances(ctx context.Context, t store.Timer) error {
-	return e.OnDocs(ctx, txn.DocAllowance, t.Texts, func(u *txn.Tx, doc *store.Doc) error {
+	return e.OnDocs(ctx, docAllowance, t.Texts, func(u *txn.Tx, doc *store.Doc) error {
 		if doc.ExpiresAt <= u.Now {
 			u.DropDoc(doc.DocRef)
 		}

@@ -63,7 +63,7 @@ func cancelHoldersOf(ctx context.Context, u *txn.Tx, orders []core.CancelRunning
 			}
 		}
 		if left[order.Budget] {
-			u.AddTask(txn.FollowUp{Kind: txn.TaskCancelHolders, Budget: order.Budget, Execution: order.Spare.UUID, Before: before})
+			u.AddTask(taskCancelHolders, TaskArgs{Budget: order.Budget, Execution: order.Spare.UUID, Before: before})
 		}
 	}
 	return nil
@@ -75,7 +75,7 @@ func loadHolders(ctx context.Context, u *txn.Tx, orders []core.CancelRunning) (l
 	at := len(u.Scanned)
 	var scans store.Want
 	for _, order := range orders {
-		scans.Scans = append(scans.Scans, store.Scan{Kind: txn.DocBudgetHold, Prefix: BudgetPrefix(order.Budget), Limit: cancelAtOnce + 1})
+		scans.Scans = append(scans.Scans, store.Scan{Kind: DocBudgetHold, Prefix: BudgetPrefix(order.Budget), Limit: cancelAtOnce + 1})
 	}
 	if err := u.Load(ctx, scans); err != nil {
 		return nil, err
@@ -144,8 +144,8 @@ func cancelHolder(u *txn.Tx, ent *txn.Row, budget base.UUID) {
 }
 
 // cancelRest continues with the holders of a breached budget: those that held their leases at the breach (B27).
-func (e *Admission) cancelRest(ctx context.Context, t txn.FollowUp) error {
-	scan := store.Scan{Kind: txn.DocBudgetHold, Prefix: BudgetPrefix(t.Budget), Limit: cancelAtOnce}
+func (e *Admission) cancelRest(ctx context.Context, t TaskArgs) error {
+	scan := store.Scan{Kind: DocBudgetHold, Prefix: BudgetPrefix(t.Budget), Limit: cancelAtOnce}
 	var failed error // of one that cannot be read: it does not stop the others (S63)
 	for {
 		loaded, err := e.Store.Read(ctx, store.Want{Scans: []store.Scan{scan}})

@@ -260,7 +260,7 @@ func (e *Admission) unlessNamed(ctx context.Context, b *core.BudgetEntry, do fun
 func (e *Admission) DropFound(ctx context.Context, c txn.Caller, ref BudgetRef, found core.BudgetEntry, how admin.AdminAction, named bool, mark *removalMark) error {
 	cmd := &budgetCommand{
 		op: opDeleteBudget, caller: c, how: how, target: ref, budget: found,
-		scans: []store.Scan{{Kind: txn.DocBudgetChild, Prefix: BudgetPrefix(found.ID), Limit: 1}},
+		scans: []store.Scan{{Kind: docBudgetChild, Prefix: BudgetPrefix(found.ID), Limit: 1}},
 	}
 	if mark != nil {
 		cmd.docs = append(cmd.docs, removalRef(mark.key))
@@ -348,14 +348,14 @@ func forgetBudget(u *txn.Tx, b *core.Budget, ent *txn.Row) {
 		}
 	}
 	if covers {
-		u.AddTask(txn.FollowUp{Kind: txn.TaskSpreadBudget, Flow: flow, Budget: b.ID})
+		u.AddTask(TaskSpreadBudget, TaskArgs{Flow: flow, Budget: b.ID})
 	}
 	u.PutDoc(store.Doc{DocRef: budgetGoneRef(b.ID), Body: []byte("{}")})
-	u.AddTask(txn.FollowUp{Kind: txn.TaskFreeBudget, Budget: b.ID})
+	u.AddTask(taskFreeBudget, TaskArgs{Budget: b.ID})
 	for _, ancestor := range b.Ancestors {
-		u.AddTask(txn.FollowUp{Kind: txn.TaskFreeUnreached, Budget: ancestor, Gone: b.ID})
+		u.AddTask(taskFreeUnreached, TaskArgs{Budget: ancestor, Gone: b.ID})
 	}
-	u.AddTaskAt(txn.FollowUp{Kind: txn.TaskDropBudget, Budget: b.ID}, u.Now.Add(budgetRetention))
+	u.AddTaskAt(taskDropBudget, TaskArgs{Budget: b.ID}, u.Now.Add(budgetRetention))
 }
 
 func (b *budgetCommand) ChangesRules() bool {

@@ -144,7 +144,7 @@ func (b *createBudget) run(ctx context.Context) (answer BudgetAnswer, taken bool
 		return BudgetAnswer{}, true, nil
 	}
 	if !b.reaches.IsZero() { // the caller relies on it once it has the answer
-		if err := b.e.Graphs.Spread(ctx, b.reaches, b.made.ID); err != nil {
+		if err := b.e.flows.Spread(ctx, b.reaches, b.made.ID); err != nil {
 			return BudgetAnswer{}, false, err
 		}
 	}
@@ -194,7 +194,7 @@ func (b *createBudget) create(u *txn.Tx, fx *core.Effects) (bool, error) {
 	}
 	var f *core.Flow
 	if len(b.graphs) > 0 {
-		if f = u.Engine.Graphs.Locked(u, b.graphs[0]); f == nil {
+		if f = Of(u).flows.Locked(u, b.graphs[0]); f == nil {
 			return false, noFlowOfScope(b.d.Scope.Value)
 		}
 	}

@@ -17,25 +17,25 @@ import (
 
 // HoldRef names the record of what an execution holds of a budget.
 func HoldRef(budget, execution base.UUID) store.DocRef {
-	return store.DocRef{Kind: txn.DocBudgetHold, Key: BudgetPrefix(budget) + execution.String()}
+	return store.DocRef{Kind: DocBudgetHold, Key: BudgetPrefix(budget) + execution.String()}
 }
 
 func ledgerRef(budget base.UUID, epoch int64, execution base.UUID) store.DocRef {
-	return store.DocRef{Kind: txn.DocLedger, Key: ledgerPrefix(budget, epoch) + execution.String()}
+	return store.DocRef{Kind: DocLedger, Key: ledgerPrefix(budget, epoch) + execution.String()}
 }
 
 func epochRef(budget base.UUID, epoch int64) store.DocRef {
-	return store.DocRef{Kind: txn.DocEpoch, Key: BudgetPrefix(budget) + epochText(epoch)}
+	return store.DocRef{Kind: docEpoch, Key: BudgetPrefix(budget) + epochText(epoch)}
 }
 
 // usageDedupRef names the receipt of a report (B26).
 func usageDedupRef(execution base.UUID, key string) store.DocRef {
-	return store.DocRef{Kind: txn.DocUsageDedup, Owner: txn.Owner(execution), Key: key}
+	return store.DocRef{Kind: docUsageDedup, Owner: txn.Owner(execution), Key: key}
 }
 
 // chargeDedupRef names the receipt of a charge.
 func chargeDedupRef(budget base.UUID, key string) store.DocRef {
-	return store.DocRef{Kind: txn.DocUsageDedup, Key: BudgetPrefix(budget) + key}
+	return store.DocRef{Kind: docUsageDedup, Key: BudgetPrefix(budget) + key}
 }
 
 // BudgetPrefix is the prefix of the keys of everything that is kept for a budget.
@@ -66,7 +66,7 @@ func DecodeBudget(doc *store.Doc) (*core.Budget, error) {
 
 // childRef marks that a budget has another above it.
 func childRef(parent, child base.UUID) store.DocRef {
-	return store.DocRef{Kind: txn.DocBudgetChild, Key: BudgetPrefix(parent) + child.String()}
+	return store.DocRef{Kind: docBudgetChild, Key: BudgetPrefix(parent) + child.String()}
 }
 
 // budgetName names the budget that has a name: the body of docBudgetName. Neither ever changes.

@@ -211,7 +211,7 @@ func (l *spendList) from(cursor string) error {
 
 // read reads the whole ledger of the epoch and keeps one row more than a page has.
 func (l *spendList) read(ctx context.Context, e *txn.Engine, budget base.UUID, epoch int64) error {
-	scan := store.Scan{Kind: txn.DocLedger, Prefix: ledgerPrefix(budget, epoch), Limit: dropBatch}
+	scan := store.Scan{Kind: DocLedger, Prefix: ledgerPrefix(budget, epoch), Limit: dropBatch}
 	for {
 		loaded, err := e.Store.Read(ctx, store.Want{Scans: []store.Scan{scan}})
 		if err != nil {

@@ -13,7 +13,7 @@ import (
 func LeaveBudgets(u *txn.Tx, x *core.Execution) {
 	for i := range x.Budgets {
 		if x.Budgets[i].Scope == core.ScopeExecution {
-			u.AddTask(txn.FollowUp{Kind: txn.TaskLeaveBudget, Budget: x.Budgets[i].ID})
+			u.AddTask(TaskLeaveBudget, TaskArgs{Budget: x.Budgets[i].ID})
 		}
 	}
 }
@@ -22,7 +22,7 @@ func LeaveBudgets(u *txn.Tx, x *core.Execution) {
 const leaveLater = base.Hour
 
 // leaveBudget deletes a budget whose execution was removed, as soon as it is not needed any more: other budgets may be below it, or name it (B5).
-func (e *Admission) leaveBudget(ctx context.Context, t txn.FollowUp) error {
+func (e *Admission) leaveBudget(ctx context.Context, t TaskArgs) error {
 	b, err := e.readBudget(ctx, "", t.Budget.String())
 	if b == nil || err != nil {
 		return err
@@ -34,10 +34,10 @@ func (e *Admission) leaveBudget(ctx context.Context, t txn.FollowUp) error {
 }
 
 // leave is leaveBudget once it is known whether the budget is named.
-func (e *Admission) leave(ctx context.Context, t txn.FollowUp, b *core.Budget, named bool, mark *removalMark) error {
+func (e *Admission) leave(ctx context.Context, t TaskArgs, b *core.Budget, named bool, mark *removalMark) error {
 	cmd := &budgetCommand{
 		op: opDeleteBudget, caller: txn.EngineCaller, budget: b.Entry(),
-		scans: []store.Scan{{Kind: txn.DocBudgetChild, Prefix: BudgetPrefix(b.ID), Limit: 1}},
+		scans: []store.Scan{{Kind: docBudgetChild, Prefix: BudgetPrefix(b.ID), Limit: 1}},
 	}
 	if scoped, ok := scopedTo(&b.Scope); ok {
 		cmd.executions = []base.UUID{scoped}
@@ -52,10 +52,10 @@ func (e *Admission) leave(ctx context.Context, t txn.FollowUp, b *core.Budget, n
 	cmd.act = func(u *txn.Tx, fx *core.Effects) (bool, error) {
 		b := u.Books.Get(t.Budget)
 		switch {
-		case b == nil || scopeOf(u, b) != nil || len(cmd.graphs) > 0 && u.Engine.Graphs.Locked(u, cmd.graphs[0]) != nil:
+		case b == nil || scopeOf(u, b) != nil || len(cmd.graphs) > 0 && Of(u).flows.Locked(u, cmd.graphs[0]) != nil:
 			return false, nil
 		case named || b.LiveHolds > 0 || hasBelow(u, b.ID, cmd.scanned):
-			u.AddTaskAt(t, u.Now.Add(leaveLater))
+			u.AddTaskAt(TaskLeaveBudget, t, u.Now.Add(leaveLater))
 			return false, nil
 		}
 		if err := fx.Budgets.Delete(fx, b.ID, core.DeleteFacts{}); err != nil {

@@ -71,7 +71,7 @@ func (l *budgetLook) Want() store.Want {
 	want := store.Want{Blocks: l.classes, Pick: l.picks}
 	for _, id := range l.ids {
 		want.Docs = append(want.Docs, BudgetDocRef(id))
-		want.Scans = append(want.Scans, store.Scan{Kind: txn.DocBudgetHold, Prefix: BudgetPrefix(id), Limit: firstHolders})
+		want.Scans = append(want.Scans, store.Scan{Kind: DocBudgetHold, Prefix: BudgetPrefix(id), Limit: firstHolders})
 	}
 	return want
 }
@@ -185,7 +185,7 @@ func (e *Admission) Budgets(ctx context.Context, c txn.Caller, q BudgetQuery) ([
 		return nil, "", err
 	}
 	scope := "budgets\x00" + txn.Fingerprint(q.Namespace, q.Scope, q.Exhausted, q.State)
-	ids, next, err := txn.ListDocs(ctx, e.Engine, txn.DocBudget, scope, q.Cursor, q.Limit, func(doc *store.Doc) (base.UUID, bool, error) {
+	ids, next, err := txn.ListDocs(ctx, e.Engine, DocBudget, scope, q.Cursor, q.Limit, func(doc *store.Doc) (base.UUID, bool, error) {
 		b, err := settledBudget(doc, now)
 		if err != nil { // one that cannot be read hides no other; a read by name returns the error
 			e.Notes.Error("a budget cannot be read", "row", doc.Key, "error", err)

@@ -8,6 +8,21 @@ import (
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 )
 
+// Flows is what the room asks of the one that keeps flows: a budget may be for a flow, and reaches its members.
+type Flows interface {
+	// Locked returns a flow that the transaction has locked; nil: it does not exist, or is not locked.
+	Locked(u *txn.Tx, id base.UUID) *core.Flow
+	// Touch marks it as changed.
+	Touch(u *txn.Tx, f *core.Flow)
+	// Read reads a flow that the caller sees. Codes: flow_not_found.
+	Read(ctx context.Context, c txn.Caller, id base.GivenID) (*core.Flow, error)
+	// Spread lets a budget reach the members of a flow and of those below it; one that is gone it takes away from them.
+	Spread(ctx context.Context, flow, budget base.UUID) error
+}
+
+// UseFlows sets the room of flows. It must be set before Start.
+func (e *Admission) UseFlows(f Flows) { e.flows = f }
+
 // scopedToFlow is the flow that a budget is for.
 func scopedToFlow(s *core.BudgetScope) (base.UUID, bool) {
 	if s.Type != core.ScopeFlow {
@@ -23,7 +38,7 @@ func (e *Admission) flowOfScope(ctx context.Context, c txn.Caller, namespace str
 	if err != nil {
 		return base.UUID{}, noFlowOfScope(s.Value)
 	}
-	f, err := e.Graphs.Read(ctx, c, id)
+	f, err := e.flows.Read(ctx, c, id)
 	if base.CodeOf(err) == base.CodeFlowNotFound || err == nil && f.Namespace != namespace {
 		return base.UUID{}, noFlowOfScope(s.Value)
 	}
@@ -40,7 +55,7 @@ func openFlowOf(u *txn.Tx, b *core.Budget) bool {
 	if !ok {
 		return false
 	}
-	f := u.Engine.Graphs.Locked(u, flow)
+	f := Of(u).flows.Locked(u, flow)
 	return f != nil && (!f.State.Terminal() || f.Open > 0)
 }
 
@@ -50,14 +65,14 @@ func reachFlow(u *txn.Tx, f *core.Flow, ent *txn.Row, made *core.Budget) (flow b
 	switch {
 	case f != nil:
 		if flow = f.ID.UUID; f.AddBudget(made) {
-			u.Engine.Graphs.Touch(u, f)
+			Of(u).flows.Touch(u, f)
 		}
 	case ent != nil && ent.Exec.Children != nil:
 		flow = ent.Exec.Children.FlowID.UUID
 	default:
 		return base.UUID{}
 	}
-	u.AddTask(txn.FollowUp{Kind: txn.TaskSpreadBudget, Flow: flow, Budget: made.ID})
+	u.AddTask(TaskSpreadBudget, TaskArgs{Flow: flow, Budget: made.ID})
 	return flow
 }
 
@@ -67,6 +82,6 @@ func ReachBelow(u *txn.Tx, x *core.Execution, budgets []core.ScopedBudget) {
 		return
 	}
 	for _, budget := range budgets {
-		u.AddTask(txn.FollowUp{Kind: txn.TaskSpreadBudget, Flow: x.Children.FlowID.UUID, Budget: budget.ID})
+		u.AddTask(TaskSpreadBudget, TaskArgs{Flow: x.Children.FlowID.UUID, Budget: budget.ID})
 	}
 }

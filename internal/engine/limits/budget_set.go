@@ -45,7 +45,7 @@ func EveryoneNeeds(d *txn.Dictionary, class *core.Class, key string) bool {
 func (r *RuleSet) registerBudgets() {
 	r.registry = core.NewBudgetRegistry(r.budgets)
 	for ref := range r.unreadable {
-		if id, ok := base.ParseUUID(ref.Key); ok && ref.Kind == txn.DocBudgetEntry {
+		if id, ok := base.ParseUUID(ref.Key); ok && ref.Kind == docBudgetEntry {
 			r.lost = append(r.lost, id)
 		}
 	}

@@ -31,7 +31,7 @@ func (r *resetDue) Behind(u *txn.Tx, w *store.Want) { WantBudgets(u, w, []base.U
 // Decide arms the timer again if the clock was set back before it.
 func (r *resetDue) Decide(u *txn.Tx) error {
 	if b := u.Books.Get(r.budget); b != nil && b.NextResetAt != 0 && b.NextResetAt <= r.at {
-		timer := u.TimerAt(txn.TimerBudgets, b.NextResetAt)
+		timer := u.TimerAt(timerBudgets, b.NextResetAt)
 		timer.Texts = append(timer.Texts, b.ID.String())
 	}
 	return nil
@@ -55,7 +55,7 @@ func (e *Admission) sweepBudgets(ctx context.Context, t store.Timer) error {
 }
 
 // freeBudget unblocks what waited for a budget that was deleted (B33, S47). A budget that is merely missing blocks everything that needs it (B3).
-func (e *Admission) freeBudget(ctx context.Context, t txn.FollowUp) error {
+func (e *Admission) freeBudget(ctx context.Context, t TaskArgs) error {
 	deleted, err := e.budgetDeleted(ctx, t.Budget)
 	if err != nil || !deleted {
 		return err
@@ -84,7 +84,7 @@ func (e *Admission) budgetDeleted(ctx context.Context, id base.UUID) (bool, erro
 	if _, marked := docs[budgetGoneRef(id)]; err != nil || marked || len(docs) > 0 {
 		return marked, err
 	}
-	scan := store.Scan{Kind: txn.DocBudgetName, Limit: dropBatch}
+	scan := store.Scan{Kind: DocBudgetName, Limit: dropBatch}
 	for {
 		loaded, err := e.Store.Read(ctx, store.Want{Scans: []store.Scan{scan}})
 		if err != nil {
@@ -117,7 +117,7 @@ func Without(gone base.UUID) func(u *txn.Tx, x *core.Execution, fx *core.Effects
 func SuspectGone(u *txn.Tx, x *core.Execution, why *core.Refusal) {
 	for i := range x.Budgets {
 		if id := x.Budgets[i].ID; core.BudgetKey(id) == why.Key && u.Doc(BudgetDocRef(id)) == nil {
-			u.AddTask(txn.FollowUp{Kind: txn.TaskFreeBudget, Budget: id})
+			u.AddTask(taskFreeBudget, TaskArgs{Budget: id})
 		}
 	}
 }
@@ -125,7 +125,7 @@ func SuspectGone(u *txn.Tx, x *core.Execution, why *core.Refusal) {
 // freeUnreached unblocks what waited for a budget that no longer applies, since one below it was deleted (B33). The others stay as they are: a
 // claim passes over all executions of a class that are blocked on one key when the first of them is refused (S19), so none may be among them that
 // does not need the key.
-func (e *Admission) freeUnreached(ctx context.Context, t txn.FollowUp) error {
+func (e *Admission) freeUnreached(ctx context.Context, t TaskArgs) error {
 	key := core.BudgetKey(t.Budget)
 	queues, err := e.queuesBlockedOn(ctx, key)
 	if err != nil {
@@ -219,16 +219,16 @@ func (e *Admission) blockedOnKey(ctx context.Context, queue blockedQueue) (ids [
 }
 
 // dropEpoch removes a past epoch and its ledger.
-func (e *Admission) dropEpoch(ctx context.Context, t txn.FollowUp) error {
-	if err := e.dropDocs(ctx, txn.DocLedger, ledgerPrefix(t.Budget, t.Epoch)); err != nil {
+func (e *Admission) dropEpoch(ctx context.Context, t TaskArgs) error {
+	if err := e.dropDocs(ctx, DocLedger, ledgerPrefix(t.Budget, t.Epoch)); err != nil {
 		return err
 	}
 	return e.Write(ctx, "drop_epoch", &store.Changes{DropDocs: []store.DocRef{epochRef(t.Budget, t.Epoch)}})
 }
 
 // dropBudget removes everything of a deleted budget. From then on its id may be used again.
-func (e *Admission) dropBudget(ctx context.Context, t txn.FollowUp) error {
-	for _, kind := range []store.DocKind{txn.DocLedger, txn.DocEpoch, txn.DocUsageDedup} {
+func (e *Admission) dropBudget(ctx context.Context, t TaskArgs) error {
+	for _, kind := range []store.DocKind{DocLedger, docEpoch, docUsageDedup} {
 		if err := e.dropDocs(ctx, kind, BudgetPrefix(t.Budget)); err != nil {
 			return err
 		}

@@ -168,7 +168,7 @@ func (b *chargeBudget) charge(u *txn.Tx, fx *core.Effects, x *core.Execution) (c
 	}
 	if b.outcome = outcome; receipt != nil {
 		u.PutOrAdd(store.Doc{DocRef: b.dedup, Body: receipt.Encode(), ExpiresAt: receipt.ExpiresAt})
-		timer := u.TimerAt(txn.TimerUsageDedup, txn.RoundUp(receipt.ExpiresAt, base.Minute))
+		timer := u.TimerAt(timerUsageDedup, txn.RoundUp(receipt.ExpiresAt, base.Minute))
 		timer.Texts = append(timer.Texts, b.dedup.Key)
 	}
 	return !outcome.Repeated, nil
@@ -176,7 +176,7 @@ func (b *chargeBudget) charge(u *txn.Tx, fx *core.Effects, x *core.Execution) (c
 
 // sweepUsageDedup removes what is remembered of charges whose time is over (B26).
 func (e *Admission) sweepUsageDedup(ctx context.Context, t store.Timer) error {
-	return e.OnDocs(ctx, txn.DocUsageDedup, t.Texts, func(u *txn.Tx, doc *store.Doc) error {
+	return e.OnDocs(ctx, docUsageDedup, t.Texts, func(u *txn.Tx, doc *store.Doc) error {
 		if doc.ExpiresAt <= u.Now {
 			u.DropDoc(doc.DocRef)
 		}

@@ -12,7 +12,6 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine/admin"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
-	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // Admission decides what may be taken: by budgets, rates, slots and quotas, and by limits that processes share.
@@ -20,6 +19,7 @@ type Admission struct {
 	*admin.Admin
 	Slots      slotsKnown
 	allowances *allowances
+	flows      Flows
 	// askedBudget returns the budget that a suspended execution asks to be raised, without a read.
 	askedBudget func(u *txn.Tx, row *txn.Row) (base.UUID, bool)
 }
@@ -46,23 +46,48 @@ func New(e *admin.Admin) *Admission {
 		Committed: a.Slots.learn,
 	})
 	e.UseDefaultCheck(checkDefaultQuotas)
-	e.OnTimer(txn.TimerAllowances, a.sweepAllowances)
-	e.OnTimer(txn.TimerRates, a.sweepRates)
-	e.OnTimer(txn.TimerBudgets, a.sweepBudgets)
-	e.OnTimer(txn.TimerUsageDedup, a.sweepUsageDedup)
-	on := func(kind string, do func(context.Context, txn.FollowUp) error) {
-		e.OnTask(kind, func(ctx context.Context, _ store.DocRef, t txn.FollowUp) error { return do(ctx, t) })
-	}
-	on(txn.TaskFreeQuota, a.freeQuota)
-	on(txn.TaskCancelHolders, a.cancelRest)
-	on(txn.TaskFreeBudget, a.freeBudget)
-	on(txn.TaskFreeUnreached, a.freeUnreached)
-	on(txn.TaskDropEpoch, a.dropEpoch)
-	on(txn.TaskDropBudget, a.dropBudget)
-	on(txn.TaskLeaveBudget, a.leaveBudget)
-	on(txn.TaskUnmark, func(ctx context.Context, t txn.FollowUp) error { return a.unmark(ctx, t.Rule, t.Token) })
+	e.ListedBy(DocBudgetName, 0)
+	a.registerWork()
 	e.OnPart("budgets", a.readBudgets)
 	return a
+}
+
+// registerWork registers what the timers and the follow-up work of the room do.
+func (e *Admission) registerWork() {
+	e.OnTimer(timerAllowances, txn.TimerRule{Label: "allowance", Do: e.sweepAllowances})
+	e.OnTimer(TimerRates, txn.TimerRule{Label: "rate", Do: e.sweepRates})
+	e.OnTimer(timerBudgets, txn.TimerRule{Label: "budget", Do: e.sweepBudgets})
+	e.OnTimer(timerUsageDedup, txn.TimerRule{Label: "charge", Do: e.sweepUsageDedup})
+	on := func(kind txn.TaskKind, do func(context.Context, TaskArgs) error) {
+		txn.OnTask(e.Engine, kind, func(ctx context.Context, t *txn.FollowUp[TaskArgs]) error { return do(ctx, t.Args) })
+	}
+	on(taskFreeQuota, e.freeQuota)
+	on(taskCancelHolders, e.cancelRest)
+	on(taskFreeBudget, e.freeBudget)
+	on(taskFreeUnreached, e.freeUnreached)
+	on(taskDropEpoch, e.dropEpoch)
+	on(taskDropBudget, e.dropBudget)
+	on(TaskLeaveBudget, e.leaveBudget)
+	on(taskUnmark, func(ctx context.Context, t TaskArgs) error { return e.unmark(ctx, t.Rule, t.Token) })
+	e.CountRemoved(docUsageDedup, "charge")
+	e.CountRemoved(DocLedger, "spend")
+	e.CountRemoved(docEpoch, "epoch")
+}
+
+// TaskArgs are the arguments of the follow-up work of the room. Each kind uses some of them.
+type TaskArgs struct {
+	Quota  string    `json:"quota,omitempty"`
+	Budget base.UUID `json:"budget,omitzero"`
+	Gone   base.UUID `json:"gone,omitzero"`   // the budget below it that was deleted
+	Before base.Time `json:"before,omitzero"` // what came later is not concerned
+
+	Execution base.UUID `json:"execution,omitzero"`
+	Epoch     int64     `json:"epoch,omitempty"`
+
+	Rule  string    `json:"rule,omitempty"`
+	Token base.UUID `json:"token,omitzero"`
+
+	Flow base.UUID `json:"flow,omitzero"` // whose members a budget is to reach, or to leave
 }
 
 // Of returns the room of limits of the transaction's engine.

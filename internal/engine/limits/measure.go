@@ -44,7 +44,7 @@ func (e *Admission) readBudgets(ctx context.Context, r *txn.StoreReading) ([]met
 // budgetDocs are the records of the budgets that a reading is about.
 func (e *Admission) budgetDocs(ctx context.Context, r *txn.StoreReading) ([]store.Doc, error) {
 	if r.Namespaces == nil {
-		loaded, err := e.Store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: txn.DocBudget, Limit: txn.GaugesDocs}}})
+		loaded, err := e.Store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: DocBudget, Limit: txn.GaugesDocs}}})
 		if err != nil {
 			return nil, err
 		}
@@ -52,7 +52,7 @@ func (e *Admission) budgetDocs(ctx context.Context, r *txn.StoreReading) ([]stor
 	}
 	var named store.Want
 	for _, namespace := range r.Namespaces {
-		named.Scans = append(named.Scans, store.Scan{Kind: txn.DocBudgetName, Prefix: budgetNameRef(namespace, "").Key, Limit: txn.GaugesDocs})
+		named.Scans = append(named.Scans, store.Scan{Kind: DocBudgetName, Prefix: budgetNameRef(namespace, "").Key, Limit: txn.GaugesDocs})
 	}
 	names, err := e.Store.Read(ctx, named)
 	if err != nil {

@@ -67,7 +67,7 @@ func (e *Admission) dropQuota(ctx context.Context, c txn.Caller, id string, forc
 			fx := u.Effects(c)
 			quota.Delete(fx)
 			u.Keep(fx)
-			u.AddTask(txn.FollowUp{Kind: txn.TaskFreeQuota, Quota: id})
+			u.AddTask(taskFreeQuota, TaskArgs{Quota: id})
 			u.After = append(u.After, e.RulesChanged)
 			return quotaChange(quota, nil), nil
 		},
@@ -122,7 +122,7 @@ func unfinished() []core.Status {
 
 // freeQuota unblocks what waited for a quota that was removed, and removes its admissions (S47). Its slots stay counted until their holders release
 // them.
-func (e *Admission) freeQuota(ctx context.Context, t txn.FollowUp) error {
+func (e *Admission) freeQuota(ctx context.Context, t TaskArgs) error {
 	pass := func(_ *txn.Tx, x *core.Execution, fx *core.Effects) bool {
 		return x.Unblock(fx, func(key string) bool { return quotaOfKey(key) == t.Quota })
 	}
@@ -232,7 +232,7 @@ func quotaOfKey(key string) string {
 
 // dropRates removes the admissions of a removed quota.
 func (e *Admission) dropRates(ctx context.Context, quota string) error {
-	scan := store.Scan{Kind: txn.DocRate, Prefix: "rate:" + quota, Limit: unblockBatch}
+	scan := store.Scan{Kind: DocRate, Prefix: "rate:" + quota, Limit: unblockBatch}
 	for {
 		loaded, err := e.Store.Read(ctx, store.Want{Scans: []store.Scan{scan}})
 		if err != nil {

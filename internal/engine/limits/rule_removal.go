@@ -22,7 +22,7 @@ type removalMark struct {
 // removalFor bounds how long a mark is kept whose process has ended: follow-up work removes it.
 const removalFor = base.Minute
 
-func removalRef(key string) store.DocRef { return store.DocRef{Kind: txn.DocRemoval, Key: key} }
+func removalRef(key string) store.DocRef { return store.DocRef{Kind: docRemoval, Key: key} }
 
 func quotaKey(id string) string { return "quota:" + id }
 
@@ -58,7 +58,7 @@ func (s *setMark) Want(w *store.Want, _ bool) {
 func (s *setMark) Decide(u *txn.Tx) error {
 	body, _ := json.Marshal(s.mark)
 	u.PutOrAdd(store.Doc{DocRef: removalRef(s.mark.key), Body: body})
-	u.AddTaskAt(txn.FollowUp{Kind: txn.TaskUnmark, Rule: s.mark.key, Token: s.mark.Token}, u.Now.Add(removalFor))
+	u.AddTaskAt(taskUnmark, TaskArgs{Rule: s.mark.key, Token: s.mark.Token}, u.Now.Add(removalFor))
 	return nil
 }
 

@@ -24,24 +24,24 @@ type RuleSet struct {
 func RulesOf(d *txn.Dictionary) *RuleSet { return txn.Rules(d, ParseRules) }
 
 // QuotaRef names the record of a quota.
-func QuotaRef(id string) store.DocRef { return store.DocRef{Kind: txn.DocQuota, Key: id} }
+func QuotaRef(id string) store.DocRef { return store.DocRef{Kind: docQuota, Key: id} }
 
 func budgetEntryRef(id base.UUID) store.DocRef {
-	return store.DocRef{Kind: txn.DocBudgetEntry, Key: id.String()}
+	return store.DocRef{Kind: docBudgetEntry, Key: id.String()}
 }
 
 // BudgetDocRef names the record of a budget.
 func BudgetDocRef(id base.UUID) store.DocRef {
-	return store.DocRef{Kind: txn.DocBudget, Key: id.String()}
+	return store.DocRef{Kind: DocBudget, Key: id.String()}
 }
 
 // budgetGoneRef names the mark of a budget that was deleted.
 func budgetGoneRef(id base.UUID) store.DocRef {
-	return store.DocRef{Kind: txn.DocBudgetGone, Key: id.String()}
+	return store.DocRef{Kind: docBudgetGone, Key: id.String()}
 }
 
 func budgetNameRef(namespace, name string) store.DocRef {
-	return store.DocRef{Kind: txn.DocBudgetName, Key: namespace + "\x00" + name}
+	return store.DocRef{Kind: DocBudgetName, Key: namespace + "\x00" + name}
 }
 
 // ParseRules reads the rules. One that cannot be read does not affect the others.
@@ -58,19 +58,19 @@ func ParseRules(docs []store.Doc) *RuleSet {
 
 func (r *RuleSet) add(doc *store.Doc) (read bool) {
 	switch doc.Kind {
-	case txn.DocQuota:
+	case docQuota:
 		quota, err := decodeQuota(doc)
 		if err != nil {
 			return false
 		}
 		r.Quotas[quota.ID] = quota
-	case txn.DocBudgetEntry:
+	case docBudgetEntry:
 		var entry core.BudgetEntry
 		if json.Unmarshal(doc.Body, &entry) != nil || entry.ID.String() != doc.Key {
 			return false
 		}
 		r.budgets = append(r.budgets, entry)
-	case txn.DocRemoval:
+	case docRemoval:
 		r.removing[doc.Key] = true
 	}
 	return true

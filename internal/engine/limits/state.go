@@ -165,7 +165,7 @@ func writeBooks(u *txn.Tx) {
 	}
 	for _, record := range u.Books.Epochs() {
 		u.PutDoc(store.Doc{DocRef: epochRef(record.Budget, record.Epoch), Body: record.Encode()})
-		u.AddTaskAt(txn.FollowUp{Kind: txn.TaskDropEpoch, Budget: record.Budget, Epoch: record.Epoch}, u.Now.Add(budgetRetention))
+		u.AddTaskAt(taskDropEpoch, TaskArgs{Budget: record.Budget, Epoch: record.Epoch}, u.Now.Add(budgetRetention))
 	}
 	writeLedger(u)
 	for _, id := range u.Books.Freed() {
@@ -178,7 +178,7 @@ func armReset(u *txn.Tx, b *core.Budget) {
 	if b.NextResetAt == 0 || b.NextResetAt == partOf(u).resets[b.ID] {
 		return
 	}
-	timer := u.TimerAt(txn.TimerBudgets, b.NextResetAt)
+	timer := u.TimerAt(timerBudgets, b.NextResetAt)
 	timer.Texts = append(timer.Texts, b.ID.String())
 }
 

@@ -10,7 +10,7 @@ import (
 
 func TestS73_a_record_is_wanted_once_however_many_others_are(t *testing.T) {
 	t.Parallel()
-	ref := func(i int) store.DocRef { return store.DocRef{Kind: txn.DocBudget, Key: fmt.Sprint(i)} }
+	ref := func(i int) store.DocRef { return store.DocRef{Kind: DocBudget, Key: fmt.Sprint(i)} }
 	u := &txn.Tx{Docs: map[store.DocRef]*store.Doc{ref(1): nil}}
 	count := func(w *store.Want, want int) {
 		t.Helper()

@@ -181,7 +181,7 @@ func (e *Engine) armAll(ctx context.Context, now base.Time, timers []store.Timer
 			if err := e.armWakes(ctx, timer); err != nil {
 				return err
 			}
-		case atOnce[timer.Kind] && timer.At.Sub(now) > core.ClockStep: // others are being worked on
+		case e.dueAtOnce(timer.Kind) && timer.At.Sub(now) > core.ClockStep: // others are being worked on
 			ch.DropTimers = append(ch.DropTimers, timer)
 			timer.At = now
 			ch.AddTimers = append(ch.AddTimers, timer)
@@ -197,11 +197,10 @@ func (e *Engine) armAll(ctx context.Context, now base.Time, timers []store.Timer
 	return nil
 }
 
-// atOnce are the kinds of follow-up work that is due as soon as it is written, or some time after a failure.
-var atOnce = map[store.TimerKind]bool{
-	TimerJobs: true, timerTasks: true, timerCountLane: true, timerRefileLane: true, timerTrimHistory: true, timerFreeQuota: true,
-	timerCancelHolders: true, timerFreeBudget: true, timerFreeUnreached: true, timerResolveEdges: true, timerCancelLosers: true,
-	timerCancelFlow: true, timerBeginSubflow: true, timerEndNode: true, timerEndChildren: true, timerSpreadBudget: true, timerSealQuorums: true,
+// dueAtOnce reports whether timers of a kind are for work that is due as soon as it is written, or some time after a failure.
+func (e *Engine) dueAtOnce(kind store.TimerKind) bool {
+	rule := e.extensions.timers[kind]
+	return rule.Long && !rule.Delayed
 }
 
 // armWakes arms the timers of executions again whose times are ahead of the clock.

@@ -278,7 +278,7 @@ func (u *Tx) retire(ent *Row) {
 	if !ent.JustEnded() || ent.Exec.Member != nil { // members are removed with their flow
 		return
 	}
-	if at, ok := u.removeAt(ent.Exec); ok {
+	if at, ok := u.RemoveAt(ent.Exec); ok {
 		u.Timer(TimerRetain, RemovalTimer(at, u.Now), ent.Exec.ID.UUID)
 	}
 }
@@ -294,17 +294,16 @@ func RemovalTimer(at, now base.Time) base.Time {
 // RetainedUntil arms the removal of an execution that is kept until then (U54). The timer of its retention may have fired while the removal was not
 // allowed. The new timer fires on the next whole second and never at once, so that the caller can still read the execution.
 func (u *Tx) RetainedUntil(ent *Row, until base.Time) {
-	if f := u.Engine.Graphs.Locked(u, ent.Exec.FlowID.UUID); f != nil { // a removal of the flow under way has to check again
-		f.Touch(u.Now)
-		u.Engine.Graphs.Touch(u, f)
+	for _, retained := range u.Engine.points.retained {
+		retained(u, ent)
 	}
 	if until != 0 {
 		u.Timer(TimerRetain, RoundUp(max(until, u.Now)+1, base.Second), ent.Exec.ID.UUID)
 	}
 }
 
-// removeAt returns when retention may remove a finished execution (L139).
-func (u *Tx) removeAt(x *core.Execution) (base.Time, bool) {
+// RemoveAt returns when retention may remove a finished execution (L139).
+func (u *Tx) RemoveAt(x *core.Execution) (base.Time, bool) {
 	settings := u.SettingsOf(x)
 	return x.RemoveAt(&settings, u.Engine.Cfg.Retention)
 }

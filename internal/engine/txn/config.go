@@ -52,7 +52,7 @@ const (
 	TimerGrid       = base.Millis(50)  // due times are rounded up to this, so that one commit makes few entries (L19)
 	leaseTimerReach = 10 * base.Minute // a running execution's timer is armed at most this far ahead, so that entries of finished work are removed soon
 	ClaimRecordLook = base.Minute      // how often it is checked whether the leases of a recorded claim are still held
-	requestWindow   = 24 * base.Hour   // how long recorded answers are kept (W4)
+	RequestWindow   = 24 * base.Hour   // how long recorded answers are kept (W4)
 	StoreTimeout    = 30 * time.Second // of one transaction
 )
 

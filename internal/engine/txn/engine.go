@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/flowfabric/flowfabric/internal/clock"
+	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/quiet"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -17,13 +18,12 @@ type Engine struct {
 	Cfg   Config
 	Dict  *dictionaryCache
 
-	minter  base.Minter
-	derives idSecrets
+	minter base.Minter
 
 	Committer      *committer
 	Held           *heldRows
 	Dispatcher     Dispatcher
-	Graphs         GraphRoom
+	vanished       func(ctx context.Context, xs []*core.Execution) (map[base.UUID]bool, error)
 	knowsNamespace func(string) bool
 	recordLoss     func(ctx context.Context, incarnation string, from, to int64) error
 	rooms          [slots]any // the values of rooms
@@ -60,6 +60,7 @@ func New(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
 	e := &Engine{
 		Store: st, Cfg: cfg.withDefaults(), Stop: make(chan struct{}), Dispatcher: idle{}, knowsNamespace: func(string) bool { return false },
 		recordLoss: func(context.Context, string, int64, int64) error { return nil },
+		vanished:   func(context.Context, []*core.Execution) (map[base.UUID]bool, error) { return nil, nil },
 	}
 	e.Lifetime, e.cancel = context.WithCancel(OwnWork(context.WithoutCancel(ctx)))
 	e.Dict = &dictionaryCache{store: st, changed: func() {}, renamed: func() {}, added: func() { e.Hints.Send(store.Hint{Dictionary: true}) }}
@@ -82,12 +83,24 @@ func New(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
 	e.Hints = newHinter(e)
 	e.Committer, e.Held = newCommitter(e), newHeldRows(e)
 	e.OnPhases(Phases{At: AtLanes, Lock: lock((*Tx).awaitClaims)})
+	e.registerOwn()
 	if err := e.Log.start(ctx); err != nil {
 		e.cancel()
 		return nil, PublicFault(err)
 	}
 	e.Dict.reborn, e.Dict.renamed = e.reborn, e.Log.renamed
 	return e, nil
+}
+
+// registerOwn registers what the kernel does itself.
+func (e *Engine) registerOwn() {
+	e.OnTimer(timerWake, TimerRule{Label: "execution", Do: e.sweepWake})
+	e.OnTimer(TimerKeys, TimerRule{Label: "idempotency_key", Do: e.sweepKeys})
+	e.OnTimer(timerRequests, TimerRule{Label: "request", Do: e.sweepRequests})
+	e.OnTimer(timerTasks, TimerRule{Label: "followup", Do: e.sweepTasks, Long: true})
+	OnTask(e, taskTrimHistory, e.dropHistory)
+	e.CountRemoved(DocRequest, "request")
+	e.CountRemoved(DocWorker, "worker")
 }
 
 // Start starts the engine's goroutines. If it fails, the engine is closed. Codes of the signing keys: seed_conflict, master_key_required,

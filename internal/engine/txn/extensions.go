@@ -11,7 +11,8 @@ import (
 
 // extensions are what rooms register with the kernel, before it starts: it knows none of them.
 type extensions struct {
-	timers   map[store.TimerKind]timerRule
+	timers   map[store.TimerKind]TimerRule
+	removed  map[store.DocKind]string // labels of the records whose removal is counted
 	wakes    map[string]func(*core.Event) base.UUID
 	pending  []pendingCount
 	gauges   []func() metrics.Family
@@ -24,11 +25,18 @@ type extensions struct {
 	closes   []func(context.Context)
 }
 
-// timerRule handles a timer that is due. Codes of the class unavailable: it is tried again.
-type timerRule func(ctx context.Context, t store.Timer) error
-
-// taskRule does a piece of follow-up work, which is kept under ref.
-type taskRule func(ctx context.Context, ref store.DocRef, t FollowUp) error
+// TimerRule says what happens when timers of a kind are due (S60).
+type TimerRule struct {
+	Label string // in metrics and logs
+	// Do handles a timer that is due. Codes of the class unavailable: it is tried again.
+	Do func(ctx context.Context, t store.Timer) error
+	// Together lets one call handle all timers that are due: each was armed by a commit of its own, but they are due together (S71).
+	Together bool
+	// Long is set for work that may take long: a few of the kind run at a time, and none delays timers of other kinds.
+	Long bool
+	// Delayed is set for long work that may be due long after it was written.
+	Delayed bool
+}
 
 // pendingCount counts the follow-up work of one kind that a room has to do.
 type pendingCount struct {
@@ -38,8 +46,13 @@ type pendingCount struct {
 }
 
 // OnTimer registers what happens when a timer of a kind is due (S60).
-func (e *Engine) OnTimer(kind store.TimerKind, rule timerRule) {
+func (e *Engine) OnTimer(kind store.TimerKind, rule TimerRule) {
 	SetIn(&e.extensions.timers, kind, rule)
+}
+
+// CountRemoved registers the label under which the removal of small records of a kind is counted.
+func (e *Engine) CountRemoved(kind store.DocKind, label string) {
+	SetIn(&e.extensions.removed, kind, label)
 }
 
 // WakesOn registers a kind of event: calls that wait for what it is about look again.
@@ -51,9 +64,6 @@ func (e *Engine) WakesOn(event string, about func(*core.Event) base.UUID) {
 func (e *Engine) CountPending(kind string, scan store.Scan, counts func(*store.Doc) bool) {
 	e.extensions.pending = append(e.extensions.pending, pendingCount{scan, kind, counts})
 }
-
-// OnTask registers what does follow-up work of a kind.
-func (e *Engine) OnTask(kind string, do taskRule) { SetIn(&e.extensions.tasks, kind, do) }
 
 // OnGauge registers a gauge that this process itself knows: reading it costs nothing.
 func (e *Engine) OnGauge(read func() metrics.Family) {
@@ -92,12 +102,4 @@ func (e *Engine) UseNamespaces(knows func(string) bool) { e.knowsNamespace = kno
 // UseLossRecord sets what records that the database came back without commits. It must be set before Start.
 func (e *Engine) UseLossRecord(record func(ctx context.Context, incarnation string, from, to int64) error) {
 	e.recordLoss = record
-}
-
-// ruleOf returns the rule for a kind of timers; nil if there is none.
-func (e *Engine) ruleOf(kind store.TimerKind) timerRule {
-	if rule := sweepRules[kind]; rule != nil {
-		return func(ctx context.Context, t store.Timer) error { return rule(e, ctx, t) }
-	}
-	return e.extensions.timers[kind]
 }

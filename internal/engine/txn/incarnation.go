@@ -69,7 +69,6 @@ func (e *Engine) forgetAll(next *Dictionary) []store.Commit {
 	e.lives.mu.Lock()
 	defer e.lives.mu.Unlock()
 	e.rows.forgetAll()
-	e.derives.known.Store(nil)
 	for _, forget := range e.forgets {
 		forget()
 	}

@@ -11,13 +11,22 @@ import (
 // trimHistory leaves follow-up work behind when entries have left the lease history of an execution (L40).
 func (u *Tx) trimHistory(ended *core.LeaseRecord) {
 	if _, _, due := core.HistoryLot(ended.Epoch); due && !ended.Replaces {
-		u.AddTask(FollowUp{Kind: taskTrimHistory, Execution: ended.ExecutionID.UUID, Epoch: ended.Epoch})
+		u.AddTask(taskTrimHistory, historyLot{Execution: ended.ExecutionID.UUID, Epoch: ended.Epoch})
 	}
 }
 
+// taskTrimHistory is the kind of that work.
+var taskTrimHistory = TaskKind{Name: "trim_history", Timer: 35}
+
+// historyLot are the arguments of taskTrimHistory: the lease that has pushed entries out.
+type historyLot struct {
+	Execution base.UUID `json:"execution,omitzero"`
+	Epoch     int64     `json:"epoch,omitempty"`
+}
+
 // dropHistory removes the entries that a lease of that epoch has pushed out of the lease history.
-func (e *Engine) dropHistory(ctx context.Context, t FollowUp) error {
-	return e.Do(ctx, &historyTrim{id: t.Execution, epoch: t.Epoch})
+func (e *Engine) dropHistory(ctx context.Context, t *FollowUp[historyLot]) error {
+	return e.Do(ctx, &historyTrim{id: t.Args.Execution, epoch: t.Args.Epoch})
 }
 
 // historyTrim is the command of dropHistory. It locks the execution, whose removal takes away the same rows.

@@ -296,15 +296,10 @@ func (l *logReader) hear(c store.Commit) {
 	}
 	for i := range c.Events {
 		ev := &c.Events[i]
-		switch ev.Kind {
-		case "execution.completed":
+		if ev.Kind == "execution.completed" {
 			l.e.Waiters.Wake(ev.ExecutionID.UUID)
-		case "flow.completed", "flow.failed", "flow.cancelled":
-			l.e.Waiters.Wake(ev.FlowID.UUID)
-		default:
-			if about := l.e.extensions.wakes[ev.Kind]; about != nil {
-				l.e.Waiters.Wake(about(ev))
-			}
+		} else if about := l.e.extensions.wakes[ev.Kind]; about != nil {
+			l.e.Waiters.Wake(about(ev))
 		}
 	}
 	for _, other := range l.e.listeners {

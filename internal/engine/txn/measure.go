@@ -183,40 +183,26 @@ func (m *meter) readable(committed, now base.Time) {
 	}
 }
 
-// timerNames are the labels of the kinds of timers.
-var timerNames = map[store.TimerKind]string{
-	timerWake: "execution", TimerRetain: "retention", TimerKeys: "idempotency_key", timerRequests: "request", TimerClaims: "claim",
-	TimerWorkers: "worker", TimerJobs: "bulk", timerTasks: "followup", TimerAudit: "audit", TimerAllowances: "allowance",
-	TimerSigningKeys: "signing_key", TimerRates: "rate", TimerBudgets: "budget", TimerUsageDedup: "charge",
-}
-
 // TimerLabels returns the labels of the timers that are handled; "": one of them has none.
 func (e *Engine) TimerLabels() (labels []string) {
-	for kind := range sweepRules {
-		labels = AppendNew(labels, TimerLabel(kind))
-	}
 	for kind := range e.extensions.timers {
-		labels = AppendNew(labels, TimerLabel(kind))
+		labels = AppendNew(labels, e.TimerLabel(kind))
 	}
 	return labels
 }
 
-// TimerLabel is the label of a kind of timers.
-func TimerLabel(kind store.TimerKind) string {
-	if isWork(kind) && kind != TimerJobs {
-		kind = timerTasks
-	}
-	return timerNames[kind]
-}
+// TimerLabel returns the label of a kind of timers.
+func (e *Engine) TimerLabel(kind store.TimerKind) string { return e.extensions.timers[kind].Label }
 
 // fired counts timers that were taken. One that shows up again, because its rule failed or takes long, was counted before.
-func (m *meter) fired(timers []store.Timer, now base.Time) {
+func (e *Engine) fired(timers []store.Timer, now base.Time) {
+	m := e.Meter
 	if m == nil {
 		return
 	}
 	for i := range timers {
-		if t := &timers[i]; t.Tries == 0 && TimerLabel(t.Kind) != "" {
-			m.timers.With(TimerLabel(t.Kind)).Inc()
+		if t := &timers[i]; t.Tries == 0 && e.TimerLabel(t.Kind) != "" {
+			m.timers.With(e.TimerLabel(t.Kind)).Inc()
 			m.lateness.Observe(seconds(now.Sub(t.At)))
 		}
 	}

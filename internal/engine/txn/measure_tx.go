@@ -87,7 +87,7 @@ func (m *meter) committed(u *Tx, commands int) {
 	for i := range u.Audits {
 		m.auditRows.With(u.Audits[i].Action).Inc()
 	}
-	m.purge(&u.Changes)
+	m.purge(u.Engine.extensions.removed, &u.Changes)
 }
 
 // event counts an event, and what only events show.
@@ -193,14 +193,8 @@ func (m *meter) leaseEnd(u *Tx, rec *core.LeaseRecord) {
 	}
 }
 
-// purgedDocs are the labels of small records whose removal is counted.
-var purgedDocs = map[store.DocKind]string{
-	docRequest: "request", DocClaim: "claim", DocWorker: "worker", DocJob: "bulk_job", DocAuditRow: "audit_row",
-	DocUsageDedup: "charge", DocLedger: "spend", DocEpoch: "epoch",
-}
-
 // purge counts rows that were removed.
-func (m *meter) purge(ch *store.Changes) {
+func (m *meter) purge(labels map[store.DocKind]string, ch *store.Changes) {
 	for _, removed := range [...]struct {
 		what string
 		rows int
@@ -212,7 +206,7 @@ func (m *meter) purge(ch *store.Changes) {
 		}
 	}
 	for i := range ch.DropDocs {
-		if what := purgedDocs[ch.DropDocs[i].Kind]; what != "" {
+		if what := labels[ch.DropDocs[i].Kind]; what != "" {
 			m.purged.With(what).Inc()
 		}
 	}

@@ -50,7 +50,7 @@ func (u *Tx) tellAudits(err error) {
 func (e *Engine) tellSwept(timers []store.Timer) {
 	found := map[string]int{}
 	for i := range timers {
-		found[TimerLabel(timers[i].Kind)]++
+		found[e.TimerLabel(timers[i].Kind)]++
 	}
 	for kind, n := range found {
 		e.Notes.InfoMany(n, "a sweep found timers that were due", "kind", kind)

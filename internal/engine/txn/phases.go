@@ -36,6 +36,12 @@ type Phases struct {
 	// WantRemovable adds the rows that the removal of an execution needs, and Remove removes those that do not go with it.
 	WantRemovable func(u *Tx, row *Row, want *store.Want)
 	Remove        func(u *Tx, row *Row)
+	// Vanished reports whether an execution whose record is there counts as removed, because what it was part of is; WantVanished adds the rows that this
+	// takes.
+	Vanished     func(u *Tx, row *Row) bool
+	WantVanished func(row *Row, want *store.Want)
+	// Retained is called for an execution that is kept longer than retention would.
+	Retained func(u *Tx, row *Row)
 	// Flush turns the changes of the room into rows, once nothing follows from them any more.
 	Flush func(u *Tx)
 	// Needs reports whether a command needs a row of the room that another transaction holds. u shows what was loaded by then.
@@ -74,6 +80,9 @@ func (l *points) add(p *Phases) {
 	l.row = appendSet(l.row, p.Row, p.Row != nil)
 	l.removable = appendSet(l.removable, p.WantRemovable, p.WantRemovable != nil)
 	l.remove = appendSet(l.remove, p.Remove, p.Remove != nil)
+	l.vanished = appendSet(l.vanished, p.Vanished, p.Vanished != nil)
+	l.wantVanished = appendSet(l.wantVanished, p.WantVanished, p.WantVanished != nil)
+	l.retained = appendSet(l.retained, p.Retained, p.Retained != nil)
 	l.loaded = appendSet(l.loaded, p.Loaded, p.Loaded != nil)
 	l.decided = appendSet(l.decided, p.Decided, p.Decided != nil)
 	l.last = appendSet(l.last, p.Last, p.Last != nil)
@@ -81,14 +90,17 @@ func (l *points) add(p *Phases) {
 
 // points are those phases that run once for each row or command, and not once for each transaction: the lists have no holes.
 type points struct {
-	absorb    []func(*Tx, *store.Want, *store.Loaded)
-	keep      []func(*Tx, *core.Effects)
-	row       []func(*Tx, *Row)
-	removable []func(*Tx, *Row, *store.Want)
-	remove    []func(*Tx, *Row)
-	loaded    []func(context.Context, *Tx) error
-	decided   []func(*Tx) error
-	last      []func(context.Context, *Tx) error
+	absorb       []func(*Tx, *store.Want, *store.Loaded)
+	keep         []func(*Tx, *core.Effects)
+	row          []func(*Tx, *Row)
+	removable    []func(*Tx, *Row, *store.Want)
+	remove       []func(*Tx, *Row)
+	vanished     []func(*Tx, *Row) bool
+	wantVanished []func(*Row, *store.Want)
+	retained     []func(*Tx, *Row)
+	loaded       []func(context.Context, *Tx) error
+	decided      []func(*Tx) error
+	last         []func(context.Context, *Tx) error
 }
 
 func appendSet[F any](list []F, f F, set bool) []F {
@@ -129,20 +141,10 @@ func Known[T any](u *Tx, slot Slot) *T {
 	return state
 }
 
-// GraphRoom is what lower rooms ask of the one that keeps graphs of executions.
-type GraphRoom interface {
-	// Locked returns a flow that the transaction has locked; nil: it does not exist, or is not locked.
-	Locked(u *Tx, id base.UUID) *core.Flow
-	// Touch marks it as changed.
-	Touch(u *Tx, f *core.Flow)
-	// Read reads a flow that the caller sees. Codes: flow_not_found.
-	Read(ctx context.Context, c Caller, id base.GivenID) (*core.Flow, error)
-	// Spread lets a budget reach the members of a flow and of those below it; one that is gone it takes away from them.
-	Spread(ctx context.Context, flow, budget base.UUID) error
+// UseVanished sets what finds the executions among some that count as removed, because what they were part of is. It must be set before Start.
+func (e *Engine) UseVanished(find func(ctx context.Context, xs []*core.Execution) (map[base.UUID]bool, error)) {
+	e.vanished = find
 }
-
-// UseGraphs sets the room of graphs. It must be set before Start.
-func (e *Engine) UseGraphs(g GraphRoom) { e.Graphs = g }
 
 // UseDispatcher sets what gives work to waiting calls. It must be set before Start.
 func (e *Engine) UseDispatcher(d Dispatcher) { e.Dispatcher, e.Dict.changed = d, d.Rescan }

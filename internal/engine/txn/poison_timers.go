@@ -58,15 +58,15 @@ func (e *Engine) quarantineTimer(ctx context.Context, t store.Timer, why error) 
 	}
 	moved := withFailures(t, failures+1)
 	moved.At = now.Add(LaterBy(failures))
-	e.Notes.Error("a timer cannot be handled", "kind", TimerLabel(t.Kind), "failures", failures+1, "error", why)
+	e.Notes.Error("a timer cannot be handled", "kind", e.TimerLabel(t.Kind), "failures", failures+1, "error", why)
 	ch := &store.Changes{
 		AddTimers: []store.Timer{moved},
-		Events:    []core.Event{Quarantined(rowOf(t), base.CodeOf(PublicFault(why)), failures+1, now, moved.At)},
+		Events:    []core.Event{Quarantined(e.rowOf(t), base.CodeOf(PublicFault(why)), failures+1, now, moved.At)},
 	}
 	if err := e.Write(ctx, "quarantine", ch); err != nil {
 		return err
 	}
-	e.Gauges.Rows.Add(rowOf(t), moved.At)
+	e.Gauges.Rows.Add(e.rowOf(t), moved.At)
 	return nil
 }
 
@@ -91,11 +91,11 @@ func itemsOf(t store.Timer) (items []store.Timer) {
 }
 
 // rowOf returns the row of a timer that has one.
-func rowOf(t store.Timer) string {
+func (e *Engine) rowOf(t store.Timer) string {
 	if byID(t.Kind) {
 		return t.IDs[0].String()
 	}
-	return TimerLabel(t.Kind) + ":" + t.Texts[0]
+	return e.TimerLabel(t.Kind) + ":" + t.Texts[0]
 }
 
 // A timer of a row that was set aside contains how often the row has failed in a row, in the list that its kind does not use.

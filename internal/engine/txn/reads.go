@@ -23,7 +23,7 @@ func (e *Engine) ReadOne(ctx context.Context, c Caller, id base.GivenID, want st
 			if err != nil {
 				return nil, nil, err
 			}
-			if gone[x.FlowID.UUID] {
+			if gone[id.UUID] {
 				return nil, nil, NotFound(id)
 			}
 			return loaded, x, nil
@@ -192,26 +192,9 @@ func WaitFor[V any](ctx context.Context, e *Engine, id base.UUID, d time.Duratio
 	}
 }
 
-// Vanished reports whether x is a member of a flow whose record is removed: its own rows follow (L141). The members of such a flow have all
-// ended.
+// Vanished returns those of the executions, by id, that count as removed although their rows are there (L141): the rooms know what they were part of.
 func (e *Engine) Vanished(ctx context.Context, xs ...*core.Execution) (map[base.UUID]bool, error) {
-	var want store.Want
-	seen := map[base.UUID]bool{}
-	for _, x := range xs {
-		if x != nil && x.Member != nil && x.Status.Terminal() && !seen[x.FlowID.UUID] {
-			seen[x.FlowID.UUID] = true
-			want.Docs = append(want.Docs, FlowRef(x.FlowID.UUID))
-		}
-	}
-	loaded, err := e.ReadIf(ctx, want)
-	if err != nil {
-		return nil, PublicFault(err)
-	}
-	for flow := range seen {
-		_, there := loaded.Docs[FlowRef(flow)]
-		seen[flow] = !there
-	}
-	return seen, nil
+	return e.vanished(ctx, xs)
 }
 
 // ReadIf reads rows, if any are named.

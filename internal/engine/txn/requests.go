@@ -68,7 +68,7 @@ func RequestRef(c Caller, operation, target, key string) store.DocRef {
 		sum.Write([]byte(part))
 		sum.Write([]byte{0})
 	}
-	return store.DocRef{Kind: docRequest, Key: hex.EncodeToString(sum.Sum(nil))}
+	return store.DocRef{Kind: DocRequest, Key: hex.EncodeToString(sum.Sum(nil))}
 }
 
 // Fingerprint is the digest of a request's arguments (W4).
@@ -151,7 +151,7 @@ func (u *Tx) RecordRequest(ref store.DocRef, print string, answer any) {
 		rec.Answer, _ = json.Marshal(answer)
 	}
 	body, _ := json.Marshal(rec)
-	expires := u.Now.Add(requestWindow)
+	expires := u.Now.Add(RequestWindow)
 	u.PutOrAdd(store.Doc{DocRef: ref, Body: body, ExpiresAt: expires}) // if another process was faster it is Conflict
 	timer := u.TimerAt(timerRequests, RoundUp(expires, base.Minute))
 	timer.Texts = append(timer.Texts, ref.Owner+ownerEnd+ref.Key)

@@ -154,7 +154,7 @@ func (s *sweeper) turn(ctx context.Context) {
 			s.armed(s.StoreNow().Add(base.Second))
 			return
 		}
-		s.e.Meter.fired(timers, s.StoreNow())
+		s.e.fired(timers, s.StoreNow())
 		s.e.tellSwept(timers)
 		s.handle(ctx, since, timers)
 		s.settle(ctx)
@@ -208,8 +208,8 @@ func (s *sweeper) maintain(ctx context.Context) {
 	}
 }
 
-// handle starts to run every timer through the rule of its kind. Each kind has its own goroutine, so that none waits for another (S61). Bulk jobs
-// and follow-up work, which may take long, run a few at a time.
+// handle starts to run every timer through the rule of its kind. Each kind has its own goroutine, so that none waits for another (S61). Work that
+// may take long runs a few at a time.
 func (s *sweeper) handle(ctx context.Context, since string, timers []store.Timer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -218,7 +218,7 @@ func (s *sweeper) handle(ctx context.Context, since string, timers []store.Timer
 		kinds[timer.Kind] = append(kinds[timer.Kind], timer)
 	}
 	for kind, list := range kinds {
-		if isWork(kind) {
+		if s.e.isWork(kind) {
 			s.workOn(ctx, since, kind, list)
 			continue
 		}
@@ -300,7 +300,7 @@ func (s *sweeper) settle(ctx context.Context) {
 // apply runs timers of one kind through its rule and removes those that are done. since is the incarnation as it was before they were taken: in
 // another one their numbers may belong to other timers.
 func (s *sweeper) apply(ctx context.Context, since string, timers []store.Timer) {
-	done := s.applyWorkers(ctx, timers)
+	done := s.applyTogether(ctx, timers)
 	if done == nil {
 		done = s.applyEach(ctx, timers)
 	}
@@ -328,24 +328,24 @@ func (s *sweeper) applyEach(ctx context.Context, timers []store.Timer) (done []s
 // applyRule runs a timer through the rule of its kind. A panic becomes its error.
 func (e *Engine) applyRule(ctx context.Context, timer store.Timer) (err error) {
 	defer func() { err = e.Caught(inTimer, recover(), err) }()
-	rule := e.ruleOf(timer.Kind)
-	if rule == nil {
+	rule := e.extensions.timers[timer.Kind]
+	if rule.Do == nil {
 		e.Notes.Error("a timer of an unknown kind was dropped", "kind", timer.Kind)
 		return nil
 	}
 	if e.Cfg.Trap != nil {
-		e.Cfg.Trap("timer:"+TimerLabel(timer.Kind), strings.Join(append(textsOf(timer.IDs), timer.Texts...), " "))
+		e.Cfg.Trap("timer:"+e.TimerLabel(timer.Kind), strings.Join(append(textsOf(timer.IDs), timer.Texts...), " "))
 	}
-	return rule(ctx, timer)
+	return rule.Do(ctx, timer)
 }
 
-// applyWorkers handles all due instances in one transaction: each has registered in a commit of its own, but they are due together (S71). It
-// returns nil if that fails, or if the timers are of another kind: they are then handled one by one.
-func (s *sweeper) applyWorkers(ctx context.Context, timers []store.Timer) []store.Timer {
-	if len(timers) < 2 || timers[0].Kind != TimerWorkers {
+// applyTogether handles all timers in one call, where the rule of their kind asks for that. It returns nil if that fails, or if the kind is another
+// one: they are then handled one by one.
+func (s *sweeper) applyTogether(ctx context.Context, timers []store.Timer) []store.Timer {
+	if len(timers) < 2 || !s.e.extensions.timers[timers[0].Kind].Together {
 		return nil
 	}
-	all := store.Timer{Kind: TimerWorkers}
+	all := store.Timer{Kind: timers[0].Kind}
 	for _, timer := range timers {
 		all.Texts = append(all.Texts, timer.Texts...)
 	}
@@ -359,23 +359,6 @@ func (s *sweeper) applyWorkers(ctx context.Context, timers []store.Timer) []stor
 func (s *sweeper) postpone(timer store.Timer, err error) {
 	s.e.Notes.Warn("a timer could not be handled", "kind", timer.Kind, "tries", timer.Tries, "error", err)
 	s.armed(s.StoreNow().Add(sweepHide.Milliseconds()))
-}
-
-// sweepRules is the table of S60: what happens when a timer of a kind is due.
-var sweepRules = map[store.TimerKind]func(e *Engine, ctx context.Context, t store.Timer) error{
-	timerWake:     (*Engine).sweepWake,
-	TimerRetain:   (*Engine).sweepRetained,
-	TimerKeys:     (*Engine).sweepKeys,
-	timerRequests: (*Engine).sweepRequests,
-
-	timerTasks: (*Engine).sweepTasks, timerCountLane: (*Engine).sweepTasks, timerRefileLane: (*Engine).sweepTasks,
-	timerRetireLane: (*Engine).sweepTasks, timerTrimHistory: (*Engine).sweepTasks, timerFreeQuota: (*Engine).sweepTasks,
-	timerCancelHolders: (*Engine).sweepTasks, timerFreeBudget: (*Engine).sweepTasks, timerFreeUnreached: (*Engine).sweepTasks,
-	timerDropEpoch: (*Engine).sweepTasks, timerDropBudget: (*Engine).sweepTasks, timerLeaveBudget: (*Engine).sweepTasks,
-	timerUnmark: (*Engine).sweepTasks, timerResolveEdges: (*Engine).sweepTasks, timerCancelLosers: (*Engine).sweepTasks,
-	timerCancelFlow: (*Engine).sweepTasks, timerBeginSubflow: (*Engine).sweepTasks, timerEndNode: (*Engine).sweepTasks,
-	timerEndChildren: (*Engine).sweepTasks, timerSpreadBudget: (*Engine).sweepTasks, timerRemoveFlow: (*Engine).sweepTasks,
-	timerRetireAll: (*Engine).sweepTasks, timerSealQuorums: (*Engine).sweepTasks,
 }
 
 // Write commits changes that need no rows to be loaded.

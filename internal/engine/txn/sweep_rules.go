@@ -13,8 +13,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// sweepChunk is how many executions one timer's list is handled by at a time.
-const sweepChunk = 500
+// SweepChunk is how many executions one timer's list is handled by at a time.
+const SweepChunk = 500
 
 // wake settles one execution and arms its next timer.
 type wake struct {
@@ -61,7 +61,7 @@ func (u *Tx) elapse(ent *Row) {
 
 // sweepWake handles executions whose timer is due (L19). Most entries of finished work are stale: a plain read without locks filters them.
 func (e *Engine) sweepWake(ctx context.Context, t store.Timer) error {
-	for ids := range slices.Chunk(t.IDs, sweepChunk) {
+	for ids := range slices.Chunk(t.IDs, SweepChunk) {
 		loaded, err := e.Store.Read(ctx, store.Want{Executions: ids, SkipUnreadable: true})
 		if err != nil {
 			return err
@@ -75,15 +75,15 @@ func (e *Engine) sweepWake(ctx context.Context, t store.Timer) error {
 				cmds = append(cmds, &wake{id: id, at: t.At})
 			}
 		}
-		if err := e.quarantine(ctx, t, due, e.DoAll(ctx, cmds)); err != nil {
+		if err := e.Quarantine(ctx, t, due, e.DoAll(ctx, cmds)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// quarantine moves the timers of rows whose rule failed, so that they delay no others (S63).
-func (e *Engine) quarantine(ctx context.Context, t store.Timer, ids []base.UUID, errs []error) error {
+// Quarantine moves the timers of rows whose rule failed, so that they delay no others (S63).
+func (e *Engine) Quarantine(ctx context.Context, t store.Timer, ids []base.UUID, errs []error) error {
 	failures := failuresOf(t)
 	for i, err := range errs {
 		if err == nil {
@@ -131,54 +131,6 @@ func Quarantined(row any, why base.Code, failures int, now, next base.Time) core
 	}
 }
 
-// removal removes one finished execution whose time is over (L139..L141).
-type removal struct{ id base.UUID }
-
-func (r *removal) Name() string { return "remove" }
-
-func (r *removal) Want(want *store.Want, _ bool) { want.Executions = append(want.Executions, r.id) }
-
-func (r *removal) More(u *Tx, want *store.Want) { u.WantRemovable(want, r.id) }
-
-func (r *removal) Flows(u *Tx) []base.UUID { return u.FlowsBelow(r.id) }
-
-func (r *removal) Decide(u *Tx) error {
-	ent := u.Entries[r.id]
-	if ent == nil || !ent.Exec.Status.Terminal() {
-		return nil
-	}
-	at, ok := u.removeAt(ent.Exec)
-	switch {
-	case !ok:
-	case at > u.Now:
-		u.Timer(TimerRetain, RoundUp(at, base.Second), r.id)
-	case ent.Exec.Member != nil:
-		u.AddTask(FollowUp{Kind: TaskRemoveFlow, Flow: ent.Exec.FlowID.UUID})
-	case ent.Exec.CheckRemovable(u.Now) != nil:
-		if until := ent.Exec.Retain.Until; until != 0 {
-			u.Timer(TimerRetain, RoundUp(until, base.Second), r.id)
-		}
-	case u.CheckRemovable(ent.Exec) != nil:
-		u.Timer(TimerRetain, RoundUp(u.Now.Add(LookForChildren), base.Minute), r.id)
-	default:
-		u.Remove(ent)
-	}
-	return nil
-}
-
-func (e *Engine) sweepRetained(ctx context.Context, t store.Timer) error {
-	for ids := range slices.Chunk(t.IDs, sweepChunk) {
-		cmds := make([]Command, len(ids))
-		for i, id := range ids {
-			cmds[i] = &removal{id: id}
-		}
-		if err := e.quarantine(ctx, t, ids, e.DoAll(ctx, cmds)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // sweepKeys removes idempotency keys whose window is over (L84).
 func (e *Engine) sweepKeys(ctx context.Context, t store.Timer) error {
 	ch := &store.Changes{}
@@ -195,7 +147,7 @@ func (e *Engine) sweepRequests(ctx context.Context, t store.Timer) error {
 	refs := make([]store.DocRef, len(t.Texts))
 	for i, text := range t.Texts {
 		of, key, _ := strings.Cut(text, ownerEnd)
-		refs[i] = store.DocRef{Kind: docRequest, Owner: of, Key: key}
+		refs[i] = store.DocRef{Kind: DocRequest, Owner: of, Key: key}
 	}
 	return e.OnRefs(ctx, refs, func(u *Tx, doc *store.Doc) error {
 		if doc.ExpiresAt <= u.Now {

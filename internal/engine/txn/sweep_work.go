@@ -7,48 +7,12 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// worksAtOnce is how many bulk jobs, or pieces of follow-up work of one kind, a process runs at a time. After an outage thousands may be due, and
+// worksAtOnce is how many pieces of long work of one kind, such as follow-up work, a process runs at a time. After an outage thousands may be due, and
 // each of them takes connections that commands need.
 const worksAtOnce = 4
 
-// taskTimers are the kinds of timers of follow-up work.
-var taskTimers = map[string]store.TimerKind{
-	TaskCountLane:     timerCountLane,
-	TaskRefileLane:    timerRefileLane,
-	TaskRetireLane:    timerRetireLane,
-	taskTrimHistory:   timerTrimHistory,
-	TaskFreeQuota:     timerFreeQuota,
-	TaskCancelHolders: timerCancelHolders,
-	TaskFreeBudget:    timerFreeBudget,
-	TaskFreeUnreached: timerFreeUnreached,
-	TaskDropEpoch:     timerDropEpoch,
-	TaskDropBudget:    timerDropBudget,
-	TaskLeaveBudget:   timerLeaveBudget,
-	TaskUnmark:        timerUnmark,
-	TaskResolveEdges:  timerResolveEdges,
-	TaskCancelLosers:  timerCancelLosers,
-	TaskCancelFlow:    timerCancelFlow,
-	TaskBeginSubflow:  timerBeginSubflow,
-	TaskEndNode:       timerEndNode,
-	TaskEndChildren:   timerEndChildren,
-	TaskSpreadBudget:  timerSpreadBudget,
-	TaskRemoveFlow:    timerRemoveFlow,
-	TaskRetireAll:     timerRetireAll,
-	TaskSealQuorums:   timerSealQuorums,
-}
-
-// taskTimer is the kind of timer that a kind of follow-up work has.
-func taskTimer(kind string) store.TimerKind {
-	if timer, ok := taskTimers[kind]; ok {
-		return timer
-	}
-	return timerTasks
-}
-
 // isWork reports whether timers of the kind are for work that may take long.
-func isWork(kind store.TimerKind) bool {
-	return kind == TimerJobs || kind == timerTasks || kind >= timerCountLane
-}
+func (e *Engine) isWork(kind store.TimerKind) bool { return e.extensions.timers[kind].Long }
 
 // dueWork is a timer with the incarnation that was known before it was taken.
 type dueWork struct {

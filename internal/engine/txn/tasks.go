@@ -4,90 +4,86 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"strconv"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// FollowUp is a piece of follow-up work: work that is too large for the transaction that made it necessary. It is done afterwards in bounded batches,
+// TaskKind is a kind of follow-up work: work that is too large for the transaction that made it necessary. It is done afterwards in bounded batches,
 // kept until it is done, and harmless if done twice.
-type FollowUp struct {
-	Kind string `json:"kind"`
-	Lane string `json:"lane,omitempty"`
-
-	Retention *core.RetentionByStatus `json:"retention,omitempty"` // the retention of the lane, or the default, before the change
-	Default   *core.RetentionByStatus `json:"default,omitempty"`   // the default now
-	Cursor    string                  `json:"cursor,omitempty"`    // of the scan of the lane: done up to here
-
-	Quota  string    `json:"quota,omitempty"`
-	Budget base.UUID `json:"budget,omitzero"`
-	Gone   base.UUID `json:"gone,omitzero"`   // the budget below it that was deleted
-	Before base.Time `json:"before,omitzero"` // what came later is not concerned
-
-	Execution base.UUID `json:"execution,omitzero"`
-	Epoch     int64     `json:"epoch,omitempty"`
-
-	Rule  string    `json:"rule,omitempty"`
-	Token base.UUID `json:"token,omitzero"`
-
-	Flow base.UUID      `json:"flow,omitzero"`
-	End  *core.EndedRun `json:"end,omitempty"` // how the execution ended (F27)
-
-	Satisfied bool      `json:"satisfied,omitempty"` // how a wait for children was decided; Cursor names the list of them
-	Since     base.Time `json:"since,omitzero"`      // when that was
-
-	Failures int `json:"failures,omitempty"` // in a row
+type TaskKind struct {
+	Name  string          // stored, and its label in metrics
+	Timer store.TimerKind // each kind has a timer of its own, so that none waits for another (S61)
+	Later bool            // it may be due long after it was written; any other is due at once, or some time after a failure
 }
 
-// The kinds of follow-up work.
-const (
-	TaskCountLane   = "count_lane"   // a lane got a cap: what runs in it takes its places (S5)
-	TaskRefileLane  = "refile_lane"  // a lane's ageing changed: its queued rows get new order keys (S8)
-	TaskRetireLane  = "retire_lane"  // a lane's retention got shorter: it applies to what has ended before (L139)
-	TaskRetireAll   = "retire_all"   // the default retention got shorter: it applies to what has ended before (L139)
-	taskTrimHistory = "trim_history" // entries have left the lease history of an execution (L40)
-	TaskFreeQuota   = "free_quota"   // a quota was removed: what it blocked continues (S47)
+// FollowUp is a piece of follow-up work of one kind, whose arguments are an A. Its record is one JSON object: the kind, the arguments, and how often it
+// has failed.
+type FollowUp[A any] struct {
+	Ref  store.DocRef
+	Kind string
+	Args A
 
-	TaskCancelHolders = "cancel_holders" // a budget was breached: leases charged to it end (B27)
-	TaskFreeBudget    = "free_budget"    // a budget was deleted: what it blocked continues (B33)
-	TaskFreeUnreached = "free_unreached" // a budget below this one was deleted: what this one no longer applies to continues (B33)
-	TaskDropEpoch     = "drop_epoch"     // a past epoch of a budget is to be removed
-	TaskDropBudget    = "drop_budget"    // what a deleted budget left is to be removed (B5)
-	TaskLeaveBudget   = "leave_budget"   // the execution that a budget is for was removed
+	failures int
+}
 
-	TaskUnmark = "unmark_rule" // a process may have ended while it checked whether a quota or budget may be removed (S38, B5)
+// Doc returns the record of the work, with the arguments as they are now.
+func (t *FollowUp[A]) Doc() store.Doc {
+	return store.Doc{DocRef: t.Ref, Body: encodeTask(t.Kind, t.Args, t.failures)}
+}
 
-	TaskResolveEdges = "resolve_edges"  // a member has ended: edges that lead from it are still pending (F28)
-	TaskCancelLosers = "cancel_losers"  // a join is decided: upstreams that it no longer needs end (F30)
-	TaskCancelFlow   = "cancel_members" // a flow was cancelled: its members end (F49)
-	TaskBeginSubflow = "begin_subflow"  // a flow node may start: its sub-flow is created (F46)
-	TaskEndNode      = "end_node"       // a sub-flow has ended: so does its node (F47)
-	TaskEndChildren  = "end_children"   // a parent has ended: its children flow is sealed or cancelled (F44)
-	TaskSpreadBudget = "spread_budget"  // a budget applies to the members of a flow, or was deleted and no longer does (B6)
-	TaskSealQuorums  = "seal_quorums"   // a flow was sealed while a member could not be read, whose quorum may be out of reach (F24)
-	TaskRemoveFlow   = "remove_flow"    // a finished flow is to be removed (L140)
-)
+// OnTask registers what does follow-up work of a kind.
+func OnTask[A any](e *Engine, kind TaskKind, do func(ctx context.Context, t *FollowUp[A]) error) {
+	SetIn(&e.extensions.tasks, kind.Name, taskRule{kind.Timer, func(ctx context.Context, doc *store.Doc, head taskHead) error {
+		t := &FollowUp[A]{Ref: doc.DocRef, Kind: head.Kind, failures: head.Failures}
+		if err := json.Unmarshal(doc.Body, &t.Args); err != nil {
+			return Corrupt("task", err)
+		}
+		return do(ctx, t)
+	}})
+	e.OnTimer(kind.Timer, TimerRule{Label: "followup", Do: e.sweepTasks, Long: true, Delayed: kind.Later})
+}
 
-// AddTask adds follow-up work that starts at once.
-func (u *Tx) AddTask(t FollowUp) { u.AddTaskAt(t, u.Now) }
+// taskRule does a piece of follow-up work.
+type taskRule struct {
+	timer store.TimerKind
+	do    func(ctx context.Context, doc *store.Doc, head taskHead) error
+}
+
+// taskHead is what the kernel knows of a piece of follow-up work.
+type taskHead struct {
+	Kind     string `json:"kind"`
+	Failures int    `json:"failures,omitempty"` // in a row
+}
+
+// encodeTask writes the kind and the failures around the fields of the arguments, which must be a struct.
+func encodeTask(kind string, args any, failures int) []byte {
+	body, _ := json.Marshal(kind)
+	body = append([]byte(`{"kind":`), body...)
+	if fields, _ := json.Marshal(args); len(fields) > len("{}") {
+		body = append(append(body, ','), fields[1:len(fields)-1]...)
+	}
+	if failures > 0 {
+		body = strconv.AppendInt(append(body, `,"failures":`...), int64(failures), 10)
+	}
+	return append(body, '}')
+}
+
+// AddTask adds follow-up work that starts at once. args are the arguments that its kind was registered with.
+func (u *Tx) AddTask(kind TaskKind, args any) { u.AddTaskAt(kind, args, u.Now) }
 
 // AddTaskAt adds follow-up work that starts at that time.
-func (u *Tx) AddTaskAt(t FollowUp, at base.Time) {
-	u.AddTaskAs(u.Engine.Mint().String(), t, at)
+func (u *Tx) AddTaskAt(kind TaskKind, args any, at base.Time) {
+	u.AddTaskAs(u.Engine.Mint().String(), kind, args, at)
 }
 
 // AddTaskAs adds follow-up work under an id. If it exists already it is done once, at the earlier time.
-func (u *Tx) AddTaskAs(id string, t FollowUp, at base.Time) {
-	u.PutDoc(t.Doc(store.DocRef{Kind: docTask, Key: id}))
-	timer := u.TimerAt(taskTimer(t.Kind), at)
+func (u *Tx) AddTaskAs(id string, kind TaskKind, args any, at base.Time) {
+	u.PutDoc(store.Doc{DocRef: store.DocRef{Kind: docTask, Key: id}, Body: encodeTask(kind.Name, args, 0)})
+	timer := u.TimerAt(kind.Timer, at)
 	timer.Texts = append(timer.Texts, id)
-}
-
-// Doc returns the record of the work.
-func (t *FollowUp) Doc(ref store.DocRef) store.Doc {
-	body, _ := json.Marshal(t)
-	return store.Doc{DocRef: ref, Body: body}
 }
 
 // sweepTasks runs follow-up work until it is done. What fails stays, to be tried again, and does not delay the rest (S63).
@@ -112,11 +108,10 @@ func (e *Engine) setTaskAside(ctx context.Context, id string, why error) error {
 		return err
 	}
 	wait, failures, ch, kind := LaterBy(maxFailures), 0, &store.Changes{}, timerTasks
-	if work, err := decodeTask(doc); err == nil {
-		work.Failures++
-		wait, failures = LaterBy(work.Failures-1), work.Failures
-		ch.PutDocs = []store.Doc{work.Doc(doc.DocRef)}
-		kind = taskTimer(work.Kind)
+	if head, body, err := failedOnce(doc); err == nil {
+		wait, failures = LaterBy(head.Failures-1), head.Failures
+		ch.PutDocs = []store.Doc{{DocRef: doc.DocRef, Body: body}}
+		kind = e.taskTimer(head.Kind)
 	}
 	now, err := e.Store.Now(ctx)
 	if err != nil {
@@ -140,17 +135,17 @@ func (e *Engine) sweepTask(ctx context.Context, id string, due base.Time) (err e
 	if err != nil || doc == nil {
 		return err
 	}
-	work, err := decodeTask(doc)
+	head, err := decodeTask(doc)
 	if err != nil {
 		return err
 	}
-	if err := e.workOff(ctx, doc.DocRef, work); err != nil {
+	if err := e.workOff(ctx, doc, head); err != nil {
 		return err
 	}
 	if err := e.Write(ctx, "task_done", &store.Changes{DropDocs: []store.DocRef{doc.DocRef}}); err != nil {
 		return err
 	}
-	e.Meter.Followed(work.Kind, due, e.Sweep.StoreNow())
+	e.Meter.Followed(head.Kind, due, e.Sweep.StoreNow())
 	return nil
 }
 
@@ -168,29 +163,48 @@ func (e *Engine) taskDoc(ctx context.Context, id string) (*store.Doc, error) {
 	return &doc, nil
 }
 
-func (e *Engine) workOff(ctx context.Context, ref store.DocRef, t FollowUp) error {
+func (e *Engine) workOff(ctx context.Context, doc *store.Doc, head taskHead) error {
 	if e.Cfg.Trap != nil {
-		e.Cfg.Trap("task:"+t.Kind, ref.Key)
+		e.Cfg.Trap("task:"+head.Kind, doc.Key)
 	}
-	switch t.Kind {
-	case taskTrimHistory:
-		return e.dropHistory(ctx, t)
-	default:
-		if do := e.extensions.tasks[t.Kind]; do != nil {
-			return do(ctx, ref, t)
-		}
-		return base.Errorf(base.CodeCorruption, "unknown follow-up work %q", t.Kind)
+	rule, known := e.extensions.tasks[head.Kind]
+	if !known {
+		return base.Errorf(base.CodeCorruption, "unknown follow-up work %q", head.Kind)
 	}
+	return rule.do(ctx, doc, head)
+}
+
+// taskTimer returns the kind of timers that a kind of follow-up work has.
+func (e *Engine) taskTimer(kind string) store.TimerKind {
+	if rule, known := e.extensions.tasks[kind]; known {
+		return rule.timer
+	}
+	return timerTasks
 }
 
 // EngineCaller is the engine itself.
 var EngineCaller = Caller{Principal: "engine", Actor: "engine"}
 
-// decodeTask reads a piece of follow-up work.
-func decodeTask(doc *store.Doc) (FollowUp, error) {
-	var t FollowUp
-	if err := json.Unmarshal(doc.Body, &t); err != nil {
-		return t, Corrupt("task", err)
+// decodeTask reads what the kernel knows of a piece of follow-up work.
+func decodeTask(doc *store.Doc) (taskHead, error) {
+	var head taskHead
+	if err := json.Unmarshal(doc.Body, &head); err != nil {
+		return head, Corrupt("task", err)
 	}
-	return t, nil
+	return head, nil
+}
+
+// failedOnce returns the record of a piece of follow-up work that has failed once more. All its other fields stay as they are.
+func failedOnce(doc *store.Doc) (head taskHead, body []byte, err error) {
+	if head, err = decodeTask(doc); err != nil {
+		return head, nil, err
+	}
+	head.Failures++
+	fields := map[string]json.RawMessage{}
+	if err := json.Unmarshal(doc.Body, &fields); err != nil {
+		return head, nil, Corrupt("task", err)
+	}
+	fields["failures"] = strconv.AppendInt(nil, int64(head.Failures), 10)
+	body, err = json.Marshal(fields)
+	return head, body, err
 }

@@ -415,6 +415,28 @@ func (u *Tx) RemoveBeside(ent *Row) {
 	}
 }
 
+// WantRemovable adds the rows that the removal of an execution needs.
+func (u *Tx) WantRemovable(w *store.Want, id base.UUID) {
+	if ent := u.Entries[id]; ent != nil {
+		for _, want := range u.Engine.points.removable {
+			want(u, ent, w)
+		}
+	}
+}
+
+// Vanished reports whether an execution whose record is there counts as removed, because what it was part of is (L141). The rows of WantVanished
+// must have been loaded.
+func (u *Tx) Vanished(ent *Row) bool {
+	return slices.ContainsFunc(u.Engine.points.vanished, func(vanished func(*Tx, *Row) bool) bool { return vanished(u, ent) })
+}
+
+// WantVanished adds the rows that Vanished needs.
+func (u *Tx) WantVanished(w *store.Want, ent *Row) {
+	for _, want := range u.Engine.points.wantVanished {
+		want(ent, w)
+	}
+}
+
 // Keep adds what a command did besides changing its record: events, history, waits, rates given back.
 func (u *Tx) Keep(fx *core.Effects) {
 	u.Changes.Events = append(u.Changes.Events, fx.Events...)

@@ -27,7 +27,7 @@ const (
 
 // waitRef names the doc of a record.
 func waitRef(id base.UUID, record core.WaitRecord) store.DocRef {
-	return store.DocRef{Kind: txn.DocWait, Owner: txn.Owner(id), Key: waitKey(record)}
+	return store.DocRef{Kind: DocWait, Owner: txn.Owner(id), Key: waitKey(record)}
 }
 
 func waitKey(record core.WaitRecord) string {
@@ -56,29 +56,29 @@ func numbered(letter rune, n int) string { return fmt.Sprintf("%c%08d", letter, 
 
 // signalDataRef names the bytes of a signal.
 func signalDataRef(id base.UUID, ordinal int) store.DocRef {
-	return store.DocRef{Kind: txn.DocWaitData, Owner: txn.Owner(id), Key: numbered(signalLetter, ordinal)}
+	return store.DocRef{Kind: docWaitData, Owner: txn.Owner(id), Key: numbered(signalLetter, ordinal)}
 }
 
 // continuationRef names the bytes that a suspension keeps for the worker that continues.
 func continuationRef(id base.UUID, seq int) store.DocRef {
-	return store.DocRef{Kind: txn.DocWaitData, Owner: txn.Owner(id), Key: numbered(suspensionLetter, seq)}
+	return store.DocRef{Kind: docWaitData, Owner: txn.Owner(id), Key: numbered(suspensionLetter, seq)}
 }
 
 func waitpointAtRef(waitpoint base.UUID) store.DocRef {
-	return store.DocRef{Kind: txn.DocWaitpointAt, Key: waitpoint.String()}
+	return store.DocRef{Kind: DocWaitpointAt, Key: waitpoint.String()}
 }
 
 func waitpointOpenRef(waitpoint base.UUID) store.DocRef {
-	return store.DocRef{Kind: txn.DocWaitpointOpen, Key: waitpoint.String()}
+	return store.DocRef{Kind: DocWaitpointOpen, Key: waitpoint.String()}
 }
 
 func linkAtRef(link base.UUID) store.DocRef {
-	return store.DocRef{Kind: txn.DocLinkAt, Key: link.String()}
+	return store.DocRef{Kind: DocLinkAt, Key: link.String()}
 }
 
 // suspendedRef names the mark of an execution that is suspended: in order of the moment within a namespace.
 func suspendedRef(namespace string, at base.Time, id base.UUID) store.DocRef {
-	return store.DocRef{Kind: txn.DocSuspended, Key: fmt.Sprintf("%s%016x\x01%s", suspendedPrefix(namespace), int64(at), id)}
+	return store.DocRef{Kind: DocSuspended, Key: fmt.Sprintf("%s%016x\x01%s", suspendedPrefix(namespace), int64(at), id)}
 }
 
 func suspendedPrefix(namespace string) string { return namespace + "\x01" }
@@ -191,7 +191,7 @@ func wantWaits(w *store.Want, id base.UUID) {
 
 // DossierKey names the records of what an execution waits for.
 func DossierKey(id base.UUID) store.Owned {
-	return store.Owned{Kind: txn.DocWait, Owner: txn.Owner(id)}
+	return store.Owned{Kind: DocWait, Owner: txn.Owner(id)}
 }
 
 // LoadedDossier is the dossier of an execution for which wantDossier asked. Codes: corruption.

@@ -30,9 +30,9 @@ func dropWhereabouts(u *txn.Tx, key string) {
 	case key == "":
 		return
 	case key[0] == WaitpointLetter:
-		ref = store.DocRef{Kind: txn.DocWaitpointAt, Key: key[1:]}
+		ref = store.DocRef{Kind: DocWaitpointAt, Key: key[1:]}
 	case key[0] == LinkLetter:
-		ref = store.DocRef{Kind: txn.DocLinkAt, Key: key[1:]}
+		ref = store.DocRef{Kind: DocLinkAt, Key: key[1:]}
 	default:
 		return
 	}

@@ -63,7 +63,7 @@ func askedBudget(u *txn.Tx, ent *txn.Row) (base.UUID, bool) {
 func absorbWaits(u *txn.Tx, want *store.Want, loaded *store.Loaded) {
 	for _, owned := range want.Owned {
 		id, ok := base.ParseUUID(owned.Owner)
-		if owned.Kind != txn.DocWait || !ok {
+		if owned.Kind != DocWait || !ok {
 			continue
 		}
 		if file := fileOf(u, id); !file.asked {

@@ -119,7 +119,7 @@ func (l *suspendedList) scan(ctx context.Context, n int) ([][]store.Doc, error) 
 	for {
 		var want store.Want
 		for _, namespace := range l.namespaces(dict) {
-			scan := store.Scan{Kind: txn.DocSuspended, Prefix: suspendedPrefix(namespace), Limit: n}
+			scan := store.Scan{Kind: DocSuspended, Prefix: suspendedPrefix(namespace), Limit: n}
 			if l.after != nil {
 				scan.After = suspendedRef(namespace, l.after.At, l.after.ID).Key
 			}

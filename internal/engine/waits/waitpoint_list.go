@@ -125,9 +125,9 @@ func (l *waitpointList) Behind(id string) string { return core.EncodeCursor(l.sc
 // next gives the marks of waitpoints in order of the ids. Those that are open have marks of their own, so that the many that are closed
 // are passed over.
 func (l *waitpointList) next(ctx context.Context) func(n int) ([]store.Doc, error) {
-	scan := store.Scan{Kind: txn.DocWaitpointOpen, After: l.after}
+	scan := store.Scan{Kind: DocWaitpointOpen, After: l.after}
 	if state := l.query.State; state == core.WaitpointClosed || state == allWaitpoints {
-		scan.Kind = txn.DocWaitpointAt
+		scan.Kind = DocWaitpointAt
 	}
 	return func(n int) ([]store.Doc, error) {
 		scan.Limit = n

@@ -41,7 +41,7 @@ func New(e *limits.Admission) *Waits {
 
 // countOpen counts the waitpoints that are open.
 func (e *Waits) countOpen(ctx context.Context) ([]metrics.Family, error) {
-	loaded, err := e.Store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: txn.DocWaitpointOpen, Limit: txn.GaugesDocs}}})
+	loaded, err := e.Store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: DocWaitpointOpen, Limit: txn.GaugesDocs}}})
 	if err != nil {
 		return nil, err
 	}

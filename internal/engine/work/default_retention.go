@@ -11,7 +11,7 @@ import (
 )
 
 // retentionRef names the record of the default retention.
-var retentionRef = store.DocRef{Kind: txn.DocRetention}
+var retentionRef = store.DocRef{Kind: docRetention}
 
 // startRetention lets a default retention that is shorter than it was reach what has ended already (L139).
 func (e *Work) startRetention(ctx context.Context) error {
@@ -51,7 +51,7 @@ func (s *setRetention) Decide(u *txn.Tx) error {
 	body, _ := json.Marshal(s.now)
 	u.PutOrAdd(store.Doc{DocRef: retentionRef, Body: body})
 	if s.now.Shortens(old, core.RetentionByStatus{}) {
-		u.AddTask(txn.FollowUp{Kind: txn.TaskRetireAll, Retention: &old, Default: &s.now})
+		u.AddTask(TaskRetireAll, TaskArgs{Retention: &old, Default: &s.now})
 	}
 	return nil
 }

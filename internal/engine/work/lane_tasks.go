@@ -12,7 +12,7 @@ import (
 
 // countLane gives every execution that runs in the lane its place, then opens the lane for picks (S5). Meanwhile nothing is picked there, so the
 // number of running executions only falls.
-func (e *Work) countLane(ctx context.Context, t txn.FollowUp) error {
+func (e *Work) countLane(ctx context.Context, t TaskArgs) error {
 	f := core.Filter{Lane: []string{t.Lane}, Status: []string{"running", "granted"}}
 	err := e.eachMatching(ctx, f, countBatch, func(x *core.Execution) txn.Command {
 		return &txn.OnOne{
@@ -50,7 +50,7 @@ func (o *openLane) Decide(u *txn.Tx) error {
 }
 
 // refileLane gives the lane's queued executions the order keys of the current ageing (S8).
-func (e *Work) refileLane(ctx context.Context, t txn.FollowUp) error {
+func (e *Work) refileLane(ctx context.Context, t TaskArgs) error {
 	f := core.Filter{Lane: []string{t.Lane}, Status: []string{"ready", "blocked"}}
 	return e.eachMatching(ctx, f, refileBatch, func(x *core.Execution) txn.Command {
 		return &txn.OnOne{

@@ -144,13 +144,13 @@ func (l *changeLane) Decide(u *txn.Tx) error {
 	}
 	if old.MaxConcurrent == 0 && lane.Settings.MaxConcurrent > 0 {
 		lane.Counting = true
-		u.AddTask(txn.FollowUp{Kind: txn.TaskCountLane, Lane: lane.Name})
+		u.AddTask(taskCountLane, TaskArgs{Lane: lane.Name})
 	}
 	if old.AgeingMS != lane.Settings.AgeingMS {
-		u.AddTask(txn.FollowUp{Kind: txn.TaskRefileLane, Lane: lane.Name})
+		u.AddTask(taskRefileLane, TaskArgs{Lane: lane.Name})
 	}
 	if lane.Settings.RetentionMS.Shortens(old.RetentionMS, u.Engine.Cfg.Retention) {
-		u.AddTaskAt(txn.FollowUp{Kind: txn.TaskRetireLane, Lane: lane.Name, Retention: &old.RetentionMS}, u.Now.Add(l.e.lanesKnown()))
+		u.AddTaskAt(TaskRetireLane, TaskArgs{Lane: lane.Name, Retention: &old.RetentionMS}, u.Now.Add(l.e.lanesKnown()))
 	}
 	u.Lanes[l.id] = lane
 	u.Changes.Lanes = append(slices.DeleteFunc(u.Changes.Lanes, func(other core.Lane) bool { return other.ID == lane.ID }), lane)

@@ -146,7 +146,7 @@ func (w *walk) load(ctx context.Context, hits []store.Hit) ([]*txn.View, error) 
 	}
 	for i, id := range ids {
 		x := loaded.Executions[id]
-		if x == nil || gone[x.FlowID.UUID] {
+		if x == nil || gone[id] {
 			continue
 		}
 		view, err := w.e.View(ctx, x, loaded.Dictionary)

@@ -30,11 +30,11 @@ func (i *stepIndex) first(run int) int {
 
 // StepsRef names the record of the steps of an execution.
 func StepsRef(id base.UUID) store.DocRef {
-	return store.DocRef{Kind: txn.DocSteps, Owner: txn.Owner(id)}
+	return store.DocRef{Kind: docSteps, Owner: txn.Owner(id)}
 }
 
 func stepRef(id base.UUID, run int, name string) store.DocRef {
-	return store.DocRef{Kind: txn.DocStep, Owner: txn.Owner(id), Key: fmt.Sprintf("%06d/%s", run, name)}
+	return store.DocRef{Kind: docStep, Owner: txn.Owner(id), Key: fmt.Sprintf("%06d/%s", run, name)}
 }
 
 func decodeStepIndex(doc *store.Doc) (stepIndex, error) {
@@ -166,7 +166,7 @@ func decodeStep(doc *store.Doc) (core.StepRecord, error) {
 func (e *Work) Steps(ctx context.Context, c txn.Caller, id base.GivenID, run *int) ([]core.StepRecord, error) {
 	want := store.Want{
 		Executions: []base.UUID{id.UUID}, Docs: []store.DocRef{StepsRef(id.UUID)},
-		Scans: []store.Scan{{Kind: txn.DocStep, Owner: txn.Owner(id.UUID)}},
+		Scans: []store.Scan{{Kind: docStep, Owner: txn.Owner(id.UUID)}},
 	}
 	loaded, x, err := e.ReadOne(ctx, c, id, want)
 	if err != nil {

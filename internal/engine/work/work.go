@@ -9,9 +9,9 @@ import (
 	"context"
 	"sync"
 
+	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/engine/waits"
-	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // Work is what clients, workers and operators do with single executions: it creates them, ends them under leases, and keeps the records of lanes and of
@@ -31,8 +31,20 @@ func New(e *waits.Waits) *Work {
 	e.OnInbox(w.adoptAll)
 	e.OnReborn(w.Drains.ForgetAll)
 	e.OnStart(w.startRetention)
-	e.OnTimer(txn.TimerWorkers, w.sweepWorkers)
-	e.OnTask(txn.TaskCountLane, func(ctx context.Context, _ store.DocRef, t txn.FollowUp) error { return w.countLane(ctx, t) })
-	e.OnTask(txn.TaskRefileLane, func(ctx context.Context, _ store.DocRef, t txn.FollowUp) error { return w.refileLane(ctx, t) })
+	e.OnTimer(txn.TimerWorkers, txn.TimerRule{Label: "worker", Do: w.sweepWorkers, Together: true})
+	on := func(kind txn.TaskKind, do func(context.Context, TaskArgs) error) {
+		txn.OnTask(e.Engine, kind, func(ctx context.Context, t *txn.FollowUp[TaskArgs]) error { return do(ctx, t.Args) })
+	}
+	on(taskCountLane, w.countLane)
+	on(taskRefileLane, w.refileLane)
 	return w
+}
+
+// TaskArgs are the arguments of the follow-up work of lanes, and of a shorter retention.
+type TaskArgs struct {
+	Lane string `json:"lane,omitempty"`
+
+	Retention *core.RetentionByStatus `json:"retention,omitempty"` // the retention of the lane, or the default, before the change
+	Default   *core.RetentionByStatus `json:"default,omitempty"`   // the default now
+	Cursor    string                  `json:"cursor,omitempty"`    // of the scan of the lane: done up to here
 }

@@ -1,4 +1,4 @@
-package txn
+package flows
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -34,13 +35,13 @@ var idSecretRef = store.DocRef{Kind: docIDSecret}
 type idSecrets struct{ known atomic.Pointer[idSecret] }
 
 // idSecret reads the secret, and makes it the first time.
-func (e *Engine) idSecret(ctx context.Context) (*idSecret, error) {
+func (e *Graphs) idSecret(ctx context.Context) (*idSecret, error) {
 	if known := e.derives.known.Load(); known != nil {
 		return known, nil
 	}
-	loaded, err := e.Store.Read(ctx, store.Want{Docs: []store.DocRef{idSecretRef}, Scans: []store.Scan{{Kind: docRequest, Limit: 1}}})
+	loaded, err := e.Store.Read(ctx, store.Want{Docs: []store.DocRef{idSecretRef}, Scans: []store.Scan{{Kind: txn.DocRequest, Limit: 1}}})
 	if err != nil {
-		return nil, PublicFault(err)
+		return nil, txn.PublicFault(err)
 	}
 	doc, there := loaded.Docs[idSecretRef]
 	if !there {
@@ -53,7 +54,7 @@ func (e *Engine) idSecret(ctx context.Context) (*idSecret, error) {
 	}
 	var secret idSecret
 	if err := json.Unmarshal(doc.Body, &secret); err != nil || len(secret.Key) == 0 {
-		return nil, Corrupt("secret of ids", fmt.Errorf("it has no key: %w", err))
+		return nil, txn.Corrupt("secret of ids", fmt.Errorf("it has no key: %w", err))
 	}
 	e.derives.known.Store(&secret)
 	return &secret, nil
@@ -72,7 +73,7 @@ func (m *makeIDSecret) Want(w *store.Want, _ bool) {
 	w.Docs, w.LockDocs = append(w.Docs, idSecretRef), true
 }
 
-func (m *makeIDSecret) Decide(u *Tx) error {
+func (m *makeIDSecret) Decide(u *txn.Tx) error {
 	if doc := u.Doc(idSecretRef); doc != nil {
 		m.body = doc.Body
 		return nil
@@ -92,7 +93,7 @@ type Derivation struct {
 }
 
 // DerivedID is the id of that work (U13).
-func (e *Engine) DerivedID(ctx context.Context, c Caller, d Derivation) (base.UUID, error) {
+func (e *Graphs) DerivedID(ctx context.Context, c txn.Caller, d Derivation) (base.UUID, error) {
 	secret, err := e.idSecret(ctx)
 	if err != nil {
 		return base.UUID{}, err
@@ -119,12 +120,12 @@ func (e *Engine) DerivedID(ctx context.Context, c Caller, d Derivation) (base.UU
 
 // formerID returns the id that an older version derived, if the caller's namespace has work of that id, otherwise zero. Work of another namespace
 // does not count.
-func (e *Engine) formerID(ctx context.Context, secret *idSecret, c Caller, d Derivation) (base.UUID, error) {
+func (e *Graphs) formerID(ctx context.Context, secret *idSecret, c txn.Caller, d Derivation) (base.UUID, error) {
 	now, err := e.ServerTime(ctx)
 	if err != nil {
 		return base.UUID{}, err
 	}
-	if now >= secret.MadeAt.Add(requestWindow) {
+	if now >= secret.MadeAt.Add(txn.RequestWindow) {
 		e.derives.known.CompareAndSwap(secret, &idSecret{Key: secret.Key, MadeAt: secret.MadeAt})
 		return base.UUID{}, nil
 	}
@@ -132,7 +133,7 @@ func (e *Engine) formerID(ctx context.Context, secret *idSecret, c Caller, d Der
 	id := d.former(c.Principal)
 	given := base.IDOf(id).Given()
 	if d.Flow {
-		_, err = e.Graphs.Read(ctx, c, given)
+		_, err = e.ReadFlow(ctx, c, given)
 	} else {
 		_, err = e.Describe(ctx, c, given)
 	}
