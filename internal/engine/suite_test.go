@@ -140,8 +140,8 @@ func (w *world) openStore() store.Store {
 	w.t.Helper()
 	var s store.Store
 	var err error
-	// No session ends, and no transaction gives up, because a busy machine lets others stand still for some seconds.
-	cfg := postgres.Config{Now: w.now, PoolSize: 4, UnsafeDurability: true, IdleLimit: giveUp}
+	// No session ends, and no statement or transaction gives up, because a busy machine lets it or others stand still for some seconds.
+	cfg := postgres.Config{Now: w.now, PoolSize: 4, UnsafeDurability: true, IdleLimit: giveUp, Timeout: giveUp}
 	switch {
 	case w.path != "":
 		s, err = sqlite.Open(w.t.Context(), w.path, sqlite.Config{Clock: w.time, UnsafeDurability: true, BusyTimeout: patience})

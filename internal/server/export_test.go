@@ -94,7 +94,10 @@ func Stalled(after time.Duration, setDeadline func(time.Time) error) (moved func
 }
 
 // SetStallLimit bounds how long a client may take and send nothing.
-func (s *Server) SetStallLimit(d time.Duration) { s.stallLimit = d }
+func (s *Server) SetStallLimit(d time.Duration) { s.stallLimit, s.writeLimit = d, d }
+
+// SetStreamStallLimit bounds how long a stream of HTTP/2 may stand still; its connection keeps its own bound.
+func (s *Server) SetStreamStallLimit(d time.Duration) { s.stallLimit = d }
 
 // SetLineTimeout bounds how long a line of a body of lines may take.
 func (s *Server) SetLineTimeout(d time.Duration) { s.lineTimeout = d }

@@ -96,7 +96,7 @@ func (c *connection) CloseWrite() error {
 // connection: what net/http writes after the handler has returned, such as the answers to pipelined requests, has no other bound,
 // and neither have the frames of HTTP/2.
 func (c *connection) Write(part []byte) (int, error) {
-	defer stalled(c.s.stallLimit, c.Conn.SetWriteDeadline)()
+	defer stalled(c.s.writeLimit, c.Conn.SetWriteDeadline)()
 	why := refusedByLibrary(part)
 	switch {
 	case why == nil:

@@ -35,6 +35,7 @@ type Server struct {
 	connections *connections
 	lineTimeout time.Duration // for each line of a body of lines
 	stallLimit  time.Duration // in which a client must take or send something (E23)
+	writeLimit  time.Duration // in which a connection must take what is written to it; the bound of all its streams together
 	metrics     *metrics
 	document    func() []byte // OpenAPI
 	texts       sync.Pool     // *[]byte, for answers
@@ -55,7 +56,7 @@ func New(on service.Backend, cfg Config) (*Server, error) {
 		mux: http.NewServeMux(), routes: map[string]*route{}, methods: map[string][]string{},
 		memory: newBodyMemory(cfg.BodyMemory), readers: newSeats(cfg.MaxReaders), claims: newSeats(cfg.MaxClaims),
 		failures: newFailures(), tokens: newFailures(), keys: newKeyLimits(on), connections: newConnections(cfg.MaxConnectionsPerAddress),
-		lineTimeout: bodyTimeout, stallLimit: stallLimit, open: newOpenness(on, cfg), draining: make(chan struct{}),
+		lineTimeout: bodyTimeout, stallLimit: stallLimit, writeLimit: stallLimit, open: newOpenness(on, cfg), draining: make(chan struct{}),
 	}
 	s.texts.New = func() any { return new([]byte) }
 	for _, text := range cfg.TrustedProxies {

@@ -127,8 +127,8 @@ func TestU20_a_client_of_http2_that_gives_no_room_for_answers_loses_its_streams_
 		t.Run(caller, func(t *testing.T) {
 			t.Parallel()
 			inner, key := made(t)
-			inner.server.SetStallLimit(50 * time.Millisecond)
-			w := inner.slowSecurely(t, func(s *http.Server) { s.WriteTimeout = 10 * time.Second }) // bounds the handshake too, as the time for heads does
+			inner.server.SetStreamStallLimit(50 * time.Millisecond)                                // the connection must last, however long this client is kept from reading
+			w := inner.slowSecurely(t, func(s *http.Server) { s.WriteTimeout = 10 * time.Second }) // the time for what net/http answers itself
 			var fields []string
 			if key != "" {
 				fields = []string{"authorization", "Bearer " + key}

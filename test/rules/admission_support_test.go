@@ -70,7 +70,7 @@ func attached(quotas ...string) string {
 }
 
 // ofAll is the server as somebody sees it who sees all namespaces: what they share is hidden from the others in part.
-func (w *world) ofAll() *world { return &world{w.serving, ""} }
+func (w *world) ofAll() *world { return &world{w.serving, "", w.leases} }
 
 // inUse checks the use of a quota: of one that has no keys, its only one.
 func (w *world) inUse(t testing.TB, quota string, slots, admissions, blocked int) reply {

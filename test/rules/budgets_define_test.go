@@ -82,7 +82,7 @@ func TestB2_create_is_idempotent_by_name_and_by_id(t *testing.T) {
 		if got := w.get(t, "/v1/budgets").wants(t, 200).budgetNames(t, "items"); len(got) != 1 {
 			t.Errorf("budgets %v", got)
 		}
-		elsewhere := &world{w.serving, w.namespace + "b"}
+		elsewhere := &world{w.serving, w.namespace + "b", w.leases}
 		elsewhere.get(t, "/v1/budgets/"+id).refuses(t, 404, "budget_not_found")
 		if elsewhere.budget(t, "team", budgetTokens(7)) == id {
 			t.Error("names are those of a namespace")

@@ -152,7 +152,7 @@ func TestB13_a_grant_reserves_and_gives_back_and_resumed_work_is_admitted_anew(t
 		id := w.submit(t, `{"kind":"k","priority":9,`+costing(6, "b")+`}`)
 		other := w.submit(t, `{"kind":"k",`+costing(6, "b")+`}`)
 		grant := func() string {
-			got := w.post(t, "/v1/work/grants", `{`+w.me()+`,"lanes":["default"],"max":2,"wait_ms":20000,"grant_ttl_ms":60000}`).wants(t, 200)
+			got := w.post(t, "/v1/work/grants", `{`+w.me()+`,"lanes":["default"],"max":2,"wait_ms":60000,"grant_ttl_ms":60000}`).wants(t, 200)
 			if len(got.items(t, "grants")) != 1 {
 				t.Fatalf("%s", got.body)
 			}

@@ -15,7 +15,7 @@ func TestB26_B35_B36_B37_B38_epochs_end_on_the_schedule_however_late_it_is_seen(
 	t.Parallel()
 	atOwnTime(t, func(t *testing.T, w *world, hand *clock.Manual) { // it is Tuesday, 2030-01-01T00:00:00Z
 		budgetSchedules(t, w, hand)
-		budgetEpochs(t, &world{w.serving, "epochs"}, hand)
+		budgetEpochs(t, &world{w.serving, "epochs", w.leases}, hand)
 		budgetCalendar(t, w, hand)
 	})
 }
@@ -71,7 +71,7 @@ func budgetEpochs(t *testing.T, w *world, hand *clock.Manual) {
 	w.budget(t, "above", budgetTokens(1000)+`,"reset":{"type":"interval","every_ms":18000000,"anchor_at":"2030-01-01T00:00:00Z"}`)
 	id := w.budget(t, "b", `"parent":"above","dimensions":{"tokens":{"hard":10,"soft":3}}`+hourly)
 	w.submit(t, `{"kind":"k",`+costing(4, "b")+`}`)
-	k := w.claims(t, `"lanes":["default"],"wait_ms":20000,"lease_ttl_ms":86400000`)[0]
+	k := w.claims(t, `"lanes":["default"],"wait_ms":60000,"lease_ttl_ms":86400000`)[0]
 	w.budgetCharge(t, "b", `{"tokens":5}`, `,"dedup_key":"once"`).wants(t, 200)
 	w.budgetReport(t, k, `{"tokens":7}`, `,"already_spent":true`).wants(t, 200).shows(t, fields{"overrun": 2})
 	w.budgetShows(t, "b", fields{"dimensions.tokens.used": 10, "dimensions.tokens.reserved": 0, "breach_count": 1, "soft_breach_count": 1})
@@ -85,7 +85,7 @@ func budgetEpochs(t *testing.T, w *world, hand *clock.Manual) {
 		"dimensions.tokens.used": 0, "dimensions.tokens.overrun": 0, "breach_count": 1, "soft_breach_count": 1, "live_holds": 1, "exhausted.0": nil,
 	})
 	w.budgetShows(t, "above", fields{"epoch": 1, "dimensions.tokens.used": 12, "next_reset_at": budgetMoment(start.Add(5 * time.Hour))}) // B38
-	l := w.claims(t, `"lanes":["default"],"wait_ms":20000,"lease_ttl_ms":86400000`)[0]
+	l := w.claims(t, `"lanes":["default"],"wait_ms":60000,"lease_ttl_ms":86400000`)[0]
 	if l.id != waiting {
 		t.Errorf("%s", l.body)
 	}

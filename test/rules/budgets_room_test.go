@@ -105,7 +105,7 @@ func TestB34_nobody_stays_blocked_while_there_is_room(t *testing.T) {
 		for range workers {
 			wg.Go(func() {
 				for left.Add(-1) >= 0 { // as many claims as there is work: each must get some
-					got := w.claims(t, `"lanes":["default"],"wait_ms":20000`)
+					got := w.claims(t, `"lanes":["default"],"wait_ms":60000`)
 					if len(got) != 1 {
 						t.Error("a claim found nothing")
 						return

@@ -99,7 +99,7 @@ func (r reply) budgetNames(t testing.TB, list string) (names []string) {
 // budgetIf is the world with a revision expected by every request.
 func (w *world) budgetIf(revision any) *world {
 	expecting := &http.Client{Transport: budgetHeader{w.http.Transport, fmt.Sprintf(`"%v"`, revision)}}
-	return &world{&serving{client: w.client, url: w.url, http: expecting, routes: w.routes}, w.namespace}
+	return &world{&serving{client: w.client, url: w.url, http: expecting, routes: w.routes}, w.namespace, w.leases}
 }
 
 type budgetHeader struct {

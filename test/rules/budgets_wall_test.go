@@ -27,7 +27,7 @@ func (w *world) budgetWall(t testing.TB, budget string, used, reserved, overrun 
 func (w *world) budgetLong(t testing.TB, fields string) task {
 	t.Helper()
 	id := w.submit(t, `{"kind":"k",`+fields+`}`)
-	got := w.claims(t, `"lanes":["default"],"wait_ms":20000,"lease_ttl_ms":86400000`)
+	got := w.claims(t, `"lanes":["default"],"wait_ms":60000,"lease_ttl_ms":86400000`)
 	if len(got) != 1 || got[0].id != id {
 		t.Fatalf("claimed %v", got)
 	}
@@ -114,7 +114,7 @@ func budgetLeasesRunOut(t *testing.T, w *world, hand *clock.Manual) {
 
 	w.budget(t, "g", budgetTokens(10))
 	w.submit(t, `{"kind":"k",`+costing(6, "g")+`}`)
-	granted := w.post(t, "/v1/work/grants", `{`+w.me()+`,"lanes":["default"],"wait_ms":20000}`).wants(t, 200).text(t, "grants.0.execution_id")
+	granted := w.post(t, "/v1/work/grants", `{`+w.me()+`,"lanes":["default"],"wait_ms":60000}`).wants(t, 200).text(t, "grants.0.execution_id")
 	w.budgetHas(t, "g", 0, 6, 0)
 	budgetPass(hand, 6*time.Second)
 	w.budgetBecomes(t, granted, "ready")

@@ -212,7 +212,7 @@ func (w *world) stands(t *testing.T, code string, o obstacle) {
 	}
 	o.remove(t, w, id)
 	w.keptBy(t, id, "in_line").shows(t, fields{"blockers.0.data.ahead": 0, "position.ahead": 0})
-	got := w.claims(t, `"lanes":[`+w.ownLane()+`],"wait_ms":20000,"capabilities":["eu","gpu"]`)
+	got := w.claims(t, `"lanes":[`+w.ownLane()+`],"wait_ms":60000,"capabilities":["eu","gpu"]`)
 	if len(got) != 1 || got[0].id != id {
 		t.Fatalf("not claimed: %v", got)
 	}

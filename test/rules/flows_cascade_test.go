@@ -108,7 +108,7 @@ func TestF28_more_than_256_edges_resolve_in_batches_and_none_is_forgotten(t *tes
 		}
 		claimed := map[string]bool{}
 		for len(claimed) < n {
-			got := w.post(t, "/v1/work/claim", `{"worker_id":"w","worker_instance_id":"`+w.namespace+`","lanes":["default"],"kinds":["leaf"],"max":1000,"wait_ms":20000}`).wants(t, 200)
+			got := w.post(t, "/v1/work/claim", `{"worker_id":"w","worker_instance_id":"`+w.namespace+`","lanes":["default"],"kinds":["leaf"],"max":1000,"wait_ms":60000`+w.leases+`}`).wants(t, 200)
 			tasks := got.items(t, "tasks")
 			if len(tasks) == 0 {
 				t.Fatalf("%d of %d could be claimed", len(claimed), n)

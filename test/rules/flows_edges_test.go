@@ -15,7 +15,7 @@ func TestF19_an_edge_is_refused_and_the_refusal_tells_why(t *testing.T) {
 		w.suspend(t, w.take(t, "suspended"))
 		w.does(t, "done", "up")
 		w.cancel(t, g.member(t, "gone"))
-		w.post(t, "/v1/work/grants", `{"worker_id":"w","worker_instance_id":"`+w.namespace+`","lanes":["default"],"kinds":["granted"],"grant_ttl_ms":60000,"wait_ms":20000}`).wants(t, 200)
+		w.post(t, "/v1/work/grants", `{"worker_id":"w","worker_instance_id":"`+w.namespace+`","lanes":["default"],"kinds":["granted"],"grant_ttl_ms":60000,"wait_ms":60000}`).wants(t, 200)
 		w.state(t, g.member(t, "granted"), fields{"status": "granted"})
 		w.state(t, g.member(t, "released"), fields{"status": "ready"})
 		w.state(t, g.member(t, "suspended"), fields{"status": "suspended"})

@@ -19,7 +19,7 @@ func TestF13_an_empty_flow_is_made_and_known_by_its_id(t *testing.T) {
 		for _, other := range []string{`"kind":"other","tags":{"a":"1"}`, `"kind":"grown"`, `"kind":"grown","tags":{"a":"2"}`, `"kind":"grown","tags":{"a":"1","b":"2"}`} {
 			create(w, other).refuses(t, 409, "flow_already_exists").shows(t, fields{"field": "/flow_id"})
 		}
-		create(&world{w.serving, w.namespace + "-other"}, `"kind":"grown","tags":{"a":"1"}`).refuses(t, 409, "flow_already_exists")
+		create(&world{w.serving, w.namespace + "-other", w.leases}, `"kind":"grown","tags":{"a":"1"}`).refuses(t, 409, "flow_already_exists")
 		w.get(t, first.header.Get("Location")).wants(t, 200).shows(t, fields{"kind": "grown", "tags.a": "1", "tags.b": nil, "namespace": w.namespace})
 		w.post(t, "/v1/flows?empty=true", `{"kind":"k",`+drawn(nodes("a"))+`}`).refuses(t, 400, "invalid_flow")
 	})
@@ -61,7 +61,7 @@ func TestF14_a_refused_extension_adds_nothing_and_a_node_comes_with_its_edges(t 
 		claimed := make(chan []task, 1)
 		go func() {
 			defer close(claimed)
-			claimed <- w.claims(t, `"lanes":["default"],"kinds":["b"],"wait_ms":20000`)
+			claimed <- w.claims(t, `"lanes":["default"],"kinds":["b"],"wait_ms":60000`)
 		}()
 		w.extend(t, g, more(node("b", after("a")))).wants(t, 200)
 		w.does(t, "a")
@@ -164,7 +164,7 @@ func TestF16_existing_executions_that_cannot_become_members(t *testing.T) {
 		other := w.flow(t, `{"kind":"k","flow_id":"`+w.fresh(t, g.id)+`",`+drawn(nodes("theirs"))+`}`)
 		strange := w.submit(t, `{"kind":"s","execution_id":"`+w.fresh(t, "{fp:6}:x")+`"}`)
 		mine, second := w.submit(t, `{"kind":"m","execution_id":"`+w.fresh(t, g.id)+`"}`), w.submit(t, `{"kind":"m","execution_id":"`+w.fresh(t, g.id)+`"}`)
-		hidden := (&world{w.serving, w.namespace + "-other"}).submit(t, `{"kind":"m","execution_id":"`+w.fresh(t, g.id)+`"}`)
+		hidden := (&world{w.serving, w.namespace + "-other", w.leases}).submit(t, `{"kind":"m","execution_id":"`+w.fresh(t, g.id)+`"}`)
 		w.extend(t, g, `{"members":[{"execution_id":"`+mine+`","name":"m"}]}`).wants(t, 200).shows(t, fields{"graph_revision": 2})
 		before := w.seen(t, g)
 		for _, c := range []struct {

@@ -215,7 +215,7 @@ func TestF23_F25_upstreams_that_end_at_once_are_counted_once_each_and_decide_a_j
 			parts = append(parts, `{"name":"`+names[i]+`","kind":"up"}`)
 		}
 		g := w.flow(t, whole(append(parts, node("half", after(names...), join("quorum", `"k":8`)), node("all", after(names...)))...))
-		running := w.claims(t, `"lanes":["default"],"kinds":["up"],"max":16,"wait_ms":20000`)
+		running := w.claims(t, `"lanes":["default"],"kinds":["up"],"max":16,"wait_ms":60000`)
 		if len(running) != n {
 			t.Fatalf("claimed %d", len(running))
 		}

@@ -136,7 +136,7 @@ func TestF6_the_phase_is_the_first_that_fits(t *testing.T) {
 		phase("running")
 		w.complete(t, first, `1`)
 		phase("waiting") // b and s are ready
-		w.post(t, "/v1/work/grants", `{"worker_id":"w","worker_instance_id":"`+w.namespace+`","lanes":["default"],"kinds":["b"],"grant_ttl_ms":60000,"wait_ms":20000}`).wants(t, 200)
+		w.post(t, "/v1/work/grants", `{"worker_id":"w","worker_instance_id":"`+w.namespace+`","lanes":["default"],"kinds":["b"],"grant_ttl_ms":60000,"wait_ms":60000}`).wants(t, 200)
 		w.state(t, w.idOf(t, g, "b"), fields{"status": "granted"})
 		phase("running")
 		w.cancel(t, w.idOf(t, g, "b"))

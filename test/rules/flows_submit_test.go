@@ -159,7 +159,7 @@ func TestF11_a_key_or_an_id_names_one_flow(t *testing.T) {
 			}
 			w.get(t, "/v1/flows?kind="+name).wants(t, 200).shows(t, fields{"items.0.flow_id": first.id, "items.1": nil})
 		}
-		elsewhere := &world{w.serving, w.namespace + "-other"}
+		elsewhere := &world{w.serving, w.namespace + "-other", w.leases}
 		elsewhere.flow(t, `{"idempotency_key":"once","kind":"another",`+drawn(nodes("z"))+`}`).shows(t, fields{"created": true})
 		elsewhere.post(t, "/v1/flows", `{"flow_id":"`+flow+`","kind":"id",`+drawn(nodes("a", "b"), edge("a", "b"))+`}`).refuses(t, 409, "flow_already_exists")
 	})

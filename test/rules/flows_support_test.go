@@ -14,7 +14,7 @@ import (
 // take claims one execution of a kind in lane default, and waits for it.
 func (w *world) take(t testing.TB, kind string) task {
 	t.Helper()
-	got := w.claims(t, `"lanes":["default"],"kinds":["`+kind+`"],"wait_ms":20000`)
+	got := w.claims(t, `"lanes":["default"],"kinds":["`+kind+`"],"wait_ms":60000`)
 	if len(got) != 1 {
 		t.Fatalf("no %s to claim", kind)
 	}

@@ -64,6 +64,6 @@ func (w *world) presentAs(t testing.TB, call, key, worker string) reply {
 // redeem claims a grant.
 func (w *world) redeem(t testing.TB, key string) task {
 	t.Helper()
-	got := w.present(t, "claim", key).wants(t, 200)
+	got := w.presentAs(t, "claim", key, w.me()+w.leases).wants(t, 200)
 	return task{reply: got, id: got.text(t, "execution_id"), fence: got.text(t, "lease.fence")}
 }

@@ -84,7 +84,7 @@ func (w *world) fresh(t *testing.T, of string) string {
 // with is the world of a caller that sends a header too.
 func (w *world) with(name, value string) *world {
 	up := &serving{client: w.client, url: w.url, routes: w.routes, http: &http.Client{Transport: heading{w.http.Transport, name, value}}}
-	return &world{up, w.namespace}
+	return &world{up, w.namespace, w.leases}
 }
 
 type heading struct {

@@ -144,7 +144,7 @@ func TestS42_slots_in_use_are_the_executions_that_hold_them_and_a_recount_finds_
 		w.under(t, taken[0], "suspend", `"resume_condition":{"type":"operator_only"}`).wants(t, 200)
 		w.under(t, taken[1], "delay", `"delay_ms":600000`).wants(t, 200)
 		w.complete(t, taken[2], `1`)
-		g := w.asks(t, `"wait_ms":20000,"grant_ttl_ms":60000`).given(t)
+		g := w.asks(t, `"wait_ms":60000,"grant_ttl_ms":60000`).given(t)
 		w.post(t, "/v1/workers/"+w.namespace+"/dead", `{"reason":"it burns"}`).wants(t, 200)
 		comes(t, "the leases have lapsed", func() bool {
 			shown := w.ofAll().get(t, "/v1/quotas/"+q)

@@ -56,7 +56,7 @@ func TestS45_a_record_that_cannot_be_read_admits_nobody_and_stops_nobody_else(t 
 			t.Parallel()
 			hand := clock.NewManual(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC))
 			address := site.address(t)
-			w := &world{serve(t, address, engine.Hooks{Clock: hand}), "default"}
+			w := &world{serve(t, address, engine.Hooks{Clock: hand}), "default", ""}
 			q := w.limit(t, "q", `{"rate_limit":9}`)
 			w.complete(t, w.started(t, attached(q)), `1`)
 			mend := spoil(t, address, keptRates)

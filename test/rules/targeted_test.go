@@ -8,7 +8,7 @@ import (
 // once is a world whose requests carry this idempotency key.
 func (w *world) once(key string) *world {
 	with := &serving{client: w.client, url: w.url, routes: w.routes, http: &http.Client{Transport: keyed{w.http.Transport, key}}}
-	return &world{with, w.namespace}
+	return &world{with, w.namespace, w.leases}
 }
 
 // keyed puts an idempotency key on requests.

@@ -10,7 +10,7 @@ func (w *world) seeks(t testing.TB, call, fields string) <-chan reply {
 	answer := make(chan reply, 1)
 	go func() {
 		defer close(answer)
-		answer <- w.post(t, "/v1/work/"+call, `{"worker_id":"w","worker_instance_id":"`+instance+`","wait_ms":20000,`+fields+`}`)
+		answer <- w.post(t, "/v1/work/"+call, `{"worker_id":"w","worker_instance_id":"`+instance+`","wait_ms":60000,`+fields+`}`)
 	}()
 	if call == "claim" { // one for grants leaves nothing behind
 		comes(t, "the call has looked for work", func() bool { return w.get(t, "/v1/workers/"+instance).status == 200 })

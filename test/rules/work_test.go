@@ -31,7 +31,7 @@ func (k task) of(path string) string { return "tasks." + strconv.Itoa(k.n) + "."
 // claim takes one execution of a lane, and waits for it.
 func (w *world) claim(t testing.TB, lane string) task {
 	t.Helper()
-	got := w.claims(t, `"lanes":["`+lane+`"],"wait_ms":20000`)
+	got := w.claims(t, `"lanes":["`+lane+`"],"wait_ms":60000`)
 	if len(got) != 1 {
 		t.Fatalf("nothing to claim in %s", lane)
 	}
@@ -46,9 +46,12 @@ func (w *world) claimsNothing(t testing.TB, lane string) {
 	}
 }
 
-// claims sends a claim of the worker w with these fields.
+// claims sends a claim of the worker w with these fields. Its leases last as long as those of this world unless the fields say so.
 func (w *world) claims(t testing.TB, fields string) (all []task) {
 	t.Helper()
+	if !strings.Contains(fields, "lease_ttl_ms") {
+		fields += w.leases
+	}
 	got := w.post(t, "/v1/work/claim", `{"worker_id":"w","worker_instance_id":"`+w.namespace+`",`+fields+`}`).wants(t, 200)
 	for n := range got.items(t, "tasks") {
 		k := task{reply: got, n: n}
