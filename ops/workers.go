@@ -93,37 +93,21 @@ func (w Workers) Drain(ctx context.Context, t WorkerTarget) error {
 	case t.InstanceID != "":
 		_, err = transport.Call(ctx, w.via, wire.DrainWorker, &wire.DrainWorkerRequest{ByInstance: *byInstance(t.InstanceID), Leaving: t.Leaving}, transport.Options{})
 	default:
-		_, err = transport.Call(ctx, w.via, wire.DrainWorkers, &wire.DrainWorkersRequest{WorkerID: t.WorkerID}, transport.Options{})
+		_, err = transport.Call(ctx, w.via, wire.DrainWorkers, &wire.ByWorker{WorkerID: t.WorkerID}, transport.Options{})
 	}
 	return err
 }
 
 // Undrain undoes Drain. Codes: worker_not_registered.
 func (w Workers) Undrain(ctx context.Context, t WorkerTarget) error {
-	if err := t.check(); err != nil {
-		return err
+	err := t.check()
+	switch {
+	case err != nil:
+	case t.InstanceID != "":
+		_, err = transport.Call(ctx, w.via, wire.UndrainWorker, byInstance(t.InstanceID), transport.Options{})
+	default:
+		_, err = transport.Call(ctx, w.via, wire.UndrainWorkers, &wire.ByWorker{WorkerID: t.WorkerID}, transport.Options{})
 	}
-	if t.InstanceID != "" {
-		return w.undrain(ctx, t.InstanceID)
-	}
-	found := false
-	for instance, err := range w.List(ctx, WorkerFilter{State: "all"}) { // there is no operation for all instances of a worker
-		if err == nil && instance.WorkerID == t.WorkerID {
-			found = true
-			err = w.undrain(ctx, instance.InstanceID)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	if !found {
-		return calls.Refuse(base.CodeWorkerNotRegistered, "no instance of worker %q", t.WorkerID)
-	}
-	return nil
-}
-
-func (w Workers) undrain(ctx context.Context, instanceID string) error {
-	_, err := transport.Call(ctx, w.via, wire.UndrainWorker, byInstance(instanceID), transport.Options{})
 	return err
 }
 

@@ -217,11 +217,28 @@ func (p *graphPart) checkNodes(namespace, creator string, ids map[base.UUID]bool
 		if p.nodes[i].Flow == nil {
 			continue
 		}
+		if err := p.nodes[i].checkOwnPolicy(); err != nil {
+			return AtPlace(err, p.node(i))
+		}
 		if err := p.sub(i).checkNodes(namespace, creator, ids, check); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// checkOwnPolicy refuses what the policy of a flow node says about workers: it has none, so that it would have no effect. What the defaults say
+// is for the other nodes.
+func (n *FlowNode) checkOwnPolicy() error {
+	policy, err := ParsePolicy(n.PolicyJSON)
+	if err != nil {
+		return err
+	}
+	field := policy.ofWorkers()
+	if field == "" {
+		return nil
+	}
+	return base.Errorf(base.CodeInvalidPolicy, "a node with a flow is claimed by no worker").WithField(field).WithHint("give it to the nodes inside")
 }
 
 // AtPlace prefixes the field of a refusal with the place of the part: lane becomes nodes[3].lane, an empty field nodes[3]. Policy fields are

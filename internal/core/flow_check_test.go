@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -287,6 +288,41 @@ func TestF46_a_flow_node_has_a_kind_of_its_own_and_no_input(t *testing.T) {
 	}
 	if s = n.Submission("acme", "ana", &FlowNode{}); s.Normalize(base.DefaultLimits()) != nil || s.Lane != base.DefaultLane {
 		t.Errorf("%+v", s)
+	}
+}
+
+func TestF46_what_only_concerns_workers_is_refused_of_a_flow_node_and_passed_over_in_the_defaults(t *testing.T) {
+	t.Parallel()
+	normalize := func(_ string, _ bool, s *Submission) error { return s.Normalize(base.DefaultLimits()) }
+	kept := []string{
+		`"budgets":[{"name":"b","dimensions":{"tokens":{"hard":1}}}]`, `"dedup_window_ms":5000`, `"max_replay_count":3`, `"retention_ms":{"failed":60000}`,
+		`"timeout_policy":{"execution_deadline_ms":5000}`,
+	}
+	refused := map[string]string{
+		"retry_policy": `{"max_retries":1}`, "timeout_policy": `{"attempt_timeout_ms":1}`, "lease_grace_ms": "1", "max_reclaim_count": "3",
+		"routing_requirements": `{"required_capabilities":["gpu"]}`, "fairness_key": `"f"`, "quotas": `[{"quota":"q"}]`, "slots_while_waiting": `"hold"`,
+		"budget_ids": `["b"]`, "estimate": `{"tokens":1}`, "suspension_policy": `{"default_timeout_ms":1000}`, "max_signals_per_execution": "3",
+		"stream_policy": `{"max_frames":1}`,
+	}
+	if got := len(reflect.VisibleFields(reflect.TypeFor[Policy]())); got != len(kept)+len(refused) {
+		t.Errorf("the policy has %d fields, of which %d are tried", got, len(kept)+len(refused))
+	}
+	for _, text := range kept {
+		s := &FlowSubmission{Kind: "k", Nodes: []FlowNode{{Name: "n", PolicyJSON: []byte("{" + text + "}"), Flow: &FlowSubmission{Nodes: []FlowNode{{Name: "x", Kind: "x"}}}}}}
+		expect(t, checkFlow(s), "", "")
+		expect(t, s.CheckNodes(normalize), "", "")
+	}
+	for name, value := range refused {
+		policy := []byte(`{"` + name + `":` + value + `}`)
+		s := &FlowSubmission{Kind: "k", Nodes: []FlowNode{{Name: "n", PolicyJSON: policy, Flow: &FlowSubmission{Nodes: []FlowNode{{Name: "x", Kind: "x"}}}}}}
+		expect(t, checkFlow(s), "", "")
+		why := s.CheckNodes(normalize)
+		expect(t, why, base.CodeInvalidPolicy, "")
+		if field := asError(t, why).Field; !strings.HasPrefix(field, "nodes[0].policy."+name) {
+			t.Errorf("%s: %s", name, field)
+		}
+		s.Nodes[0].PolicyJSON, s.Defaults = nil, FlowNode{PolicyJSON: policy}
+		expect(t, s.CheckNodes(normalize), "", "")
 	}
 }
 

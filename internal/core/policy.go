@@ -114,6 +114,34 @@ func newRetryPolicy() *RetryPolicy {
 	return &RetryPolicy{MaxRetries: 3, Strategy: BackoffExponential, InitialMS: 1000, MaxMS: base.Minute, Multiplier: 2}
 }
 
+// ofWorkers returns the first field of p that is about workers, their leases and attempts, and differs from the default; "": there is none.
+func (p *Policy) ofWorkers() string {
+	d := defaultPolicy
+	for _, f := range []struct {
+		name  string
+		given bool
+	}{
+		{"retry_policy", p.Retry != nil},
+		{"timeout_policy.attempt_timeout_ms", p.AttemptTimeoutMS != d.AttemptTimeoutMS},
+		{"lease_grace_ms", p.LeaseGraceMS != d.LeaseGraceMS},
+		{"max_reclaim_count", p.MaxReclaims != d.MaxReclaims},
+		{"routing_requirements.required_capabilities", len(p.Capabilities) > 0},
+		{"fairness_key", p.FairnessKey != d.FairnessKey},
+		{"quotas", len(p.Quotas) > 0},
+		{"slots_while_waiting", p.SlotsWhileWaiting != d.SlotsWhileWaiting},
+		{"budget_ids", len(p.BudgetIDs) > 0},
+		{"estimate", len(p.Estimate) > 0},
+		{"suspension_policy", p.Suspension != d.Suspension},
+		{"max_signals_per_execution", p.MaxSignals != d.MaxSignals},
+		{"stream_policy", p.Stream != d.Stream},
+	} {
+		if f.given {
+			return f.name
+		}
+	}
+	return ""
+}
+
 // Canonical returns the canonical JSON text of p: sorted keys, defaults filled in, no white space. Equal policies have equal texts (L83).
 func (p *Policy) Canonical() []byte { return p.write(true) }
 

@@ -25,7 +25,7 @@ func (w *world) perform(t *testing.T, key string, a act) reply {
 	if from, to := strings.Index(path, "{"), strings.Index(path, "}"); from >= 0 {
 		path = path[:from] + a.what + path[to+1:]
 	}
-	if a.op.ID == wire.DrainWorkers.ID {
+	if a.op.ID == wire.DrainWorkers.ID || a.op.ID == wire.UndrainWorkers.ID {
 		path += "?worker_id=" + a.what
 	}
 	var header map[string]string
@@ -193,6 +193,7 @@ func (w *world) actOnWhatIsShared(t *testing.T, do func(op *wire.Operation, what
 	do(wire.DrainWorker.Operation, "w-1", "")
 	do(wire.UndrainWorker.Operation, "w-1", "")
 	do(wire.DrainWorkers.Operation, "w", "")
+	do(wire.UndrainWorkers.Operation, "w", "")
 	do(wire.MarkWorkerDead.Operation, "w-1", `{"reason":"gone"}`)
 	key := do(wire.CreateAPIKey.Operation, "", `{"name":"ci","roles":["read"],"namespaces":["default"]}`).text(t, "key_id")
 	do(wire.PatchAPIKey.Operation, key, `{"max_in_flight":3}`)

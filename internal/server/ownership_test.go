@@ -18,6 +18,11 @@ func TestU103_a_work_key_steers_only_the_instances_that_it_registered(t *testing
 		}
 		send(own, "/v1/workers", `{"worker_id":"w","worker_instance_id":"w-1"}`).wants(t, 200)
 		send(other, "/v1/work/claim", `{"worker_id":"v","worker_instance_id":"v-1","lanes":["default"]}`).wants(t, 200) // which registers it (S50)
+		send(own, "/v1/workers/drain?worker_id=w", "").wants(t, 200)
+		send(other, "/v1/workers/undrain?worker_id=w", "").refuses(t, 403, "role_required")
+		if undrained := send(own, "/v1/workers/undrain?worker_id=w", "").wants(t, 200); undrained.field(t, "drain") != false {
+			t.Errorf("%s", undrained.body)
+		}
 		for instance, keys := range map[string]struct{ owner, stranger string }{"w-1": {own, other}, "v-1": {other, own}} {
 			for _, stranger := range []string{keys.stranger, everywhere} {
 				for _, action := range []string{"drain", "undrain", "dead"} {

@@ -140,6 +140,7 @@ var repeatables = map[string]func(t *testing.T, w *world) repeatable{
 	wire.DrainWorker.ID:    onWorker("/v1/workers/w-1/drain", "", ""),
 	wire.UndrainWorker.ID:  onWorker("/v1/workers/w-1/undrain", "", ""),
 	wire.DrainWorkers.ID:   onWorker("/v1/workers/drain?worker_id=w", "", ""),
+	wire.UndrainWorkers.ID: onWorker("/v1/workers/undrain?worker_id=w", "", ""),
 	wire.MarkWorkerDead.ID: onWorker("/v1/workers/w-1/dead", `{"reason":"a"}`, `{"reason":"b"}`),
 
 	wire.CreateBudget.ID: given(repeatable{path: "/v1/budgets", body: redBudget, other: strings.Replace(redBudget, "100", "200", 1)}),

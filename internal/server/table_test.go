@@ -77,7 +77,7 @@ func TestU5_a_request_that_cannot_be_read_is_refused_on_every_route_and_changes_
 			continue
 		}
 		path, separator := somePath(o, id), "?"
-		if o.ID == wire.DrainWorkers.ID {
+		if o.ID == wire.DrainWorkers.ID || o.ID == wire.UndrainWorkers.ID {
 			path, separator = path+"?worker_id=w", "&"
 		}
 		t.Run(o.ID, func(t *testing.T) {
@@ -193,7 +193,7 @@ func TestU23_a_name_in_the_table_is_never_the_value_of_a_parameter(t *testing.T)
 		methods[o.Path] = append(methods[o.Path], o.Method)
 	}
 	// What is new here is taken from the values of a parameter: is there none that it could be?
-	want := []string{"/v1/executions/bulk", "/v1/executions/count", "/v1/executions/export", "/v1/workers/drain"}
+	want := []string{"/v1/executions/bulk", "/v1/executions/count", "/v1/executions/export", "/v1/workers/drain", "/v1/workers/undrain"}
 	var found []string
 	for literal, own := range methods {
 		for pattern, others := range methods {

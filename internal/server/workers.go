@@ -15,6 +15,7 @@ func (s *Server) serveWorkers() {
 	steer(s, wire.UndrainWorker)
 	steer(s, wire.MarkWorkerDead)
 	steer(s, wire.DrainWorkers)
+	steer(s, wire.UndrainWorkers)
 }
 
 // steer serves an operation that steers workers (U103) as the service does it. This much is compiled for each call.

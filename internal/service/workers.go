@@ -15,6 +15,7 @@ func (s *Service) workers() {
 	on(s, wire.UndrainWorker, s.undrainWorker)
 	on(s, wire.MarkWorkerDead, s.markWorkerDead)
 	on(s, wire.DrainWorkers, s.drainWorkers)
+	on(s, wire.UndrainWorkers, s.undrainWorkers)
 }
 
 // listWorkers lists instances by id (U102).
@@ -59,9 +60,15 @@ func (s *Service) markWorkerDead(ctx context.Context, c Caller, r *wire.MarkDead
 }
 
 // drainWorkers makes all instances of a worker take nothing new (U103).
-func (s *Service) drainWorkers(ctx context.Context, c Caller, r *wire.DrainWorkersRequest) (api.Drained, error) {
+func (s *Service) drainWorkers(ctx context.Context, c Caller, r *wire.ByWorker) (api.Drained, error) {
 	err := s.engine.Drain(ctx, c.operator(), r.WorkerID, "", true)
 	return api.Drained{WorkerID: r.WorkerID, Drain: true}, err
+}
+
+// undrainWorkers undoes drainWorkers (U103).
+func (s *Service) undrainWorkers(ctx context.Context, c Caller, r *wire.ByWorker) (api.Drained, error) {
+	err := s.engine.Drain(ctx, c.operator(), r.WorkerID, "", false)
+	return api.Drained{WorkerID: r.WorkerID}, err
 }
 
 // workerAfter returns an instance as a command has left it, unless the command failed.

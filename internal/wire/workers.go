@@ -7,7 +7,7 @@ import (
 )
 
 // workerCalls are the fleet of section 2.7.
-var workerCalls = []*Operation{row(ListWorkers), row(GetWorker), row(ListWorkerLeases), row(DrainWorker), row(UndrainWorker), row(MarkWorkerDead), row(DrainWorkers)}
+var workerCalls = []*Operation{row(ListWorkers), row(GetWorker), row(ListWorkerLeases), row(DrainWorker), row(UndrainWorker), row(MarkWorkerDead), row(DrainWorkers), row(UndrainWorkers)}
 
 // sharedOrOwn is shared, and limits work to the key's own instance.
 var sharedOrOwn = map[Role]Condition{Operate: SharedThings, Admin: SharedThings, Work: OwnInstance}
@@ -38,9 +38,14 @@ var (
 		ID: "mark_worker_dead", Rule: "U103", Method: http.MethodPost, Path: "/v1/workers/{instance}/dead", Roles: Operate | Work, Only: sharedOrOwn,
 		Audit: "mark_dead", Go: "Workers.MarkDead", Command: "workers dead", Summary: "Declare an instance dead", Status: []int{http.StatusOK},
 	}}
-	DrainWorkers = Call[DrainWorkersRequest, api.Drained]{&Operation{
+	DrainWorkers = Call[ByWorker, api.Drained]{&Operation{
 		ID: "drain_workers", Rule: "U103", Method: http.MethodPost, Path: "/v1/workers/drain", Roles: Operate | Work, Only: sharedOrOwn,
 		Audit: "drain", Go: "Workers.Drain", Command: "workers drain --worker", Summary: "Stop all instances of a worker from claiming new work",
+		Status: []int{http.StatusOK},
+	}}
+	UndrainWorkers = Call[ByWorker, api.Drained]{&Operation{
+		ID: "undrain_workers", Rule: "U103", Method: http.MethodPost, Path: "/v1/workers/undrain", Roles: Operate | Work, Only: sharedOrOwn,
+		Audit: "undrain", Go: "Workers.Undrain", Command: "workers undrain --worker", Summary: "End the drain of all instances of a worker",
 		Status: []int{http.StatusOK},
 	}}
 )
@@ -79,7 +84,7 @@ type MarkDeadRequest struct {
 	}
 }
 
-// DrainWorkersRequest drains all instances of a worker.
-type DrainWorkersRequest struct {
+// ByWorker identifies all instances of a worker.
+type ByWorker struct {
 	WorkerID string `query:"worker_id" required:"true" doc:"Logical name of the worker."`
 }

@@ -59,8 +59,8 @@ func New(ctx context.Context, e *txn.Engine) (*Admin, error) {
 	})
 	e.OnPhases(txn.Phases{
 		At: txn.AtAudit, Needs: needsChain,
-		Lock:    func(ctx context.Context, u *txn.Tx, batch []*txn.Request) error { return lockChains(ctx, u, batch) },
-		Decided: func(u *txn.Tx) error { return closedChain(u) },
+		Lock:    lockChains,
+		Decided: closedChain,
 		Flush:   func(u *txn.Tx) { writeChains(u) },
 	})
 	e.OnStart(a.startKeys)

@@ -31,10 +31,10 @@ func New(e *admin.Admin) *Admission {
 	e.OnReborn(a.Slots.forgetAll)
 	e.OnPhases(txn.Phases{
 		At: txn.AtAdmission, Lock: a.loadBooks,
-		Loaded:    func(ctx context.Context, u *txn.Tx) error { return loadReserved(ctx, u) },
-		Last:      func(ctx context.Context, u *txn.Tx) error { return loadLedger(ctx, u) },
-		Settle:    func(ctx context.Context, u *txn.Tx) error { return cancelHolders(ctx, u) },
-		Unsettled: func(u *txn.Tx) bool { return ordersCancels(u) },
+		Loaded:    loadReserved,
+		Last:      loadLedger,
+		Settle:    cancelHolders,
+		Unsettled: ordersCancels,
 		Keep:      func(u *txn.Tx, fx *core.Effects) { giveBack(u, fx.RatesBack) },
 		Row:       func(u *txn.Tx, row *txn.Row) { markHolds(u, row) },
 		Remove:    func(u *txn.Tx, row *txn.Row) { LeaveBudgets(u, row.Exec) },
@@ -45,7 +45,7 @@ func New(e *admin.Admin) *Admission {
 		},
 		Committed: a.Slots.learn,
 	})
-	e.UseDefaultCheck(func(u *txn.Tx, uses []core.QuotaUse) error { return checkDefaultQuotas(u, uses) })
+	e.UseDefaultCheck(checkDefaultQuotas)
 	e.ListedBy(DocBudgetName, 0)
 	a.registerWork()
 	e.OnPart("budgets", a.readBudgets)

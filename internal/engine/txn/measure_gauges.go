@@ -18,8 +18,10 @@ const (
 	gaugesPart    = 3 * time.Second // for one of them
 	gaugesKept    = 5 * time.Minute // what was read last stands for a part that the store does not answer for
 	gaugesLimit   = 100_000         // rows of a status that are counted
-	GaugesDocs    = 10_000          // small records of a kind that are looked at
 )
+
+// GaugesDocs is how many small records of a kind gauges look at.
+const GaugesDocs = 10_000
 
 // gauges are the metrics that are read when they are collected. Values of the process are current; values from the store are kept for a few
 // seconds, so that a scraper cannot load it.

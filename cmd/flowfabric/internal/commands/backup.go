@@ -95,7 +95,7 @@ func (s *session) writeBackup(ctx context.Context, c *flowfabric.Client, path st
 	sum := sha256.New()
 	err = errors.Join(c.Admin().Backup(ctx, io.MultiWriter(file, sum), how), file.Sync(), file.Close())
 	if err == nil {
-		err = os.WriteFile(path+checksumSuffix, fmt.Appendf(nil, "%x  %s\n", sum.Sum(nil), filepath.Base(path)), 0o600)
+		err = writePrivate(path+checksumSuffix, fmt.Appendf(nil, "%x  %s\n", sum.Sum(nil), filepath.Base(path)))
 	}
 	if err != nil {
 		return errors.Join(err, os.Remove(partial))
@@ -205,13 +205,23 @@ func compareChecksum(path, sum string) (state string, err error) {
 	return "ok", nil
 }
 
-// createPrivate creates a file that only its owner can read, because a copy contains everything the store contains.
+// createPrivate creates a file that only its owner can read, because a copy contains everything the store contains. What has the name is
+// removed: where others may create files, it may be a link to another file, or a file that they keep open.
 func createPrivate(path string) (*os.File, error) {
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
-	return file, file.Chmod(0o600) // also if the file existed
+	return os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+}
+
+// writePrivate writes a file that only its owner can read.
+func writePrivate(path string, content []byte) error {
+	file, err := createPrivate(path)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(content)
+	return errors.Join(err, file.Close())
 }
 
 // copyFile copies a file and returns the checksum of the copied bytes.
