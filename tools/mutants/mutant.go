@@ -63,10 +63,11 @@ func parse(name, text string) (*mutant, error) {
 	for part := range strings.SplitSeq(rest, "-- file ") {
 		file, body, _ := strings.Cut(part, " --\n")
 		before, after, found := strings.Cut(body, "-- with --\n")
-		if !found || file == "" || before == "" {
+		c := change{file: file, before: strings.TrimSuffix(before, "\n"), after: strings.TrimRight(after, "\n")}
+		if !found || c.file == "" || c.before == "" {
 			return nil, fmt.Errorf("a change lacks its file, the text to be replaced, or the line -- with --")
 		}
-		m.changes = append(m.changes, change{file: file, before: strings.TrimSuffix(before, "\n"), after: strings.TrimRight(after, "\n")})
+		m.changes = append(m.changes, c)
 	}
 	if m.What == "" || m.Package == "" || m.Tests == "" {
 		return nil, fmt.Errorf("it lacks one of what, package and tests")

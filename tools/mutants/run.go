@@ -19,6 +19,7 @@ import (
 const (
 	caught    = "caught"
 	survived  = "SURVIVED"
+	tooSlow   = "TOO SLOW"    // its check did not end in time; without the bug it does
 	unplanted = "NOT PLANTED" // its text is not in the tree, or what it makes does not compile
 	unclean   = "UNCLEAN"     // its check fails without it
 )
@@ -106,15 +107,20 @@ func (r *run) one(ctx context.Context, m *mutant, scratch string) (result, error
 		res.Outcome = survived
 	case errors.Is(err, errNoTest):
 		res.Outcome, res.Why = unplanted, err.Error()
+	case took >= r.limit:
+		res.Outcome, res.Why = tooSlow, said
 	default:
 		res.Outcome, res.By = caught, firstFailure(said)
 	}
 	return res, nil
 }
 
+// checkOf names the check of a bug: several may share one.
+func checkOf(m *mutant) string { return fmt.Sprint(m.Package, " ", m.Tests, " ", m.Race) }
+
 // cleanly runs the check of a bug without the bug, once for each check. It returns what the check says if it fails.
 func (r *run) cleanly(ctx context.Context, m *mutant, scratch string) (why string, err error) {
-	key := fmt.Sprint(m.Package, " ", m.Tests, m.Race)
+	key := checkOf(m)
 	if why, known := r.clean[key]; known {
 		return why, nil
 	}
@@ -174,7 +180,7 @@ func tail(said string) string {
 	return said[:min(len(said), 8000)]
 }
 
-// firstFailure returns the name of the first test that failed.
+// firstFailure returns the name of the first test that failed, or what ended the program.
 func firstFailure(said string) string {
 	for _, mark := range []string{"--- FAIL: ", "panic: ", "fatal error: "} {
 		if _, after, found := strings.Cut(said, mark); found {
@@ -183,7 +189,7 @@ func firstFailure(said string) string {
 			return name
 		}
 	}
-	return "the time limit"
+	return "its exit"
 }
 
 // overlayOf writes changed files, and the overlay that puts them in the place of the real ones.
