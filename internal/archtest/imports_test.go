@@ -24,7 +24,7 @@ var rooms = []room{
 	{path: "internal/core", may: []string{"internal/core/*"}, stdlib: true, reason: "core is the rules alone: a pure function needs no database, no clock and no library"},
 	{path: "internal/core/base", stdlib: true, reason: "it is what all of core is written with, and knows no rule"},
 	{path: "internal/core/*", may: []string{"internal/core/base"}, stdlib: true, reason: "a part of core is a small machine: it knows neither an execution nor another part"},
-	{path: "internal/jsonx", stdlib: true, reason: "jsonx reads and writes JSON and knows no type of ours: whoever imports it carries nothing else"},
+	{path: "internal/jsonx", stdlib: true, reason: "jsonx reads and writes JSON and knows no type of ours: its importers carry nothing else"},
 	{path: "api", may: []string{"internal/core", "internal/core/*", "internal/jsonx", "internal/payload"}, stdlib: true, reason: "values are what everybody imports: they must carry no engine, no store and no library"},
 	{path: "ops", may: []string{"api", "internal/calls", "internal/transport", "internal/wire", "internal/core/*", "internal/clock", "internal/mint", "internal/backoff"}, stdlib: true, reason: "clients return its groups: it must be as light as they are, and know none"},
 	{path: "workapi", may: []string{"api", "internal/calls", "internal/transport", "internal/wire", "internal/core/*"}, stdlib: true, reason: "clients return it: it must be as light as they are, and know none"},

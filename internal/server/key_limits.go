@@ -72,7 +72,7 @@ func (k *keyLimits) take(ctx context.Context, name string, perSecond, n int) (wa
 	return part.take(ctx, perSecond, n)
 }
 
-// forgetRate gives back the memory of a rate from which nothing was taken of late. Whoever still has the part may take from it: all parts of a
+// forgetRate gives back the memory of a rate from which nothing was taken of late. A request that still has the part may take from it: all parts of a
 // name take from the same shared rate.
 func (k *keyLimits) forgetRate(part *ratePart) {
 	k.mu.Lock()

@@ -104,6 +104,8 @@ func (k *pick) refuse(u *txn.Tx, a *askedQueue, ent *txn.Row, fx *core.Effects, 
 	if !k.beyond { // otherwise the look is repeated
 		limits.Of(u).CountRefusal(why)
 	}
+	// Blocking a row writes it. If everything behind it needs the same key, one row is blocked to say so, and the others stay as they are; else
+	// each refused row is blocked under its own key, so that the rows behind it are reached.
 	passes := k.passes(u, a, ent.Exec, why.Key)
 	if first := (blockedFirst{a.class.ID, why.Key}); !passes || !k.stands[first] {
 		if ent.Exec.Refuse(fx, why) {

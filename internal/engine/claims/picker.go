@@ -129,6 +129,8 @@ func (p *picker) add(call *claim) error {
 func (p *picker) abandon(call *claim) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	// serving is set and cleared under mu. Either the call is removed here and gets nothing, or the transaction that serves it answers it: its
+	// caller waits for that answer, because it may have leases by now.
 	call.gone = true
 	if call.serving {
 		return false
@@ -283,6 +285,9 @@ func (p *picker) round() (again bool) {
 
 // serve runs one transaction for calls. It reports whether another at once may help.
 func (p *picker) serve(calls []*claim) bool {
+	// From the plan on, new work that these calls may take waits in the committer. Committed during the pick it would be queued behind it and need
+	// the next one; committed after it, it is handed over to the calls that got nothing (handover.go). Submits wait for at most longestHold picks
+	// in a row.
 	pick := p.planFor(calls)
 	if len(pick.asked) <= believeAtMost && p.e.Store.Info().Shared {
 		p.e.HoldSubmits(func(class *core.Class) bool { return wantedBy(calls, class) })
@@ -297,6 +302,9 @@ func (p *picker) serve(calls []*claim) bool {
 		return p.failed(pick, err)
 	}
 	answered := false
+	// The leases are committed. If a panic interrupts what follows, the calls that were not answered may have leases, so they must not be served as
+	// new ones: they are told that the outcome is unknown, and a repeat under their key gets the same leases. What the cache learned may be half of
+	// it, so it is dropped.
 	if lost := p.e.Guard(txn.InClaim, func() { answered = p.concludeAll(pick) }); lost != nil {
 		for _, call := range calls {
 			if call.serving = false; slices.Contains(p.waiting, call) {
@@ -390,6 +398,7 @@ func (p *picker) failed(pick *pick, err error) bool {
 			p.finish(call, base.Errorf(base.CodeTimeout, "the caller gave up"))
 		}
 	}
+	// The calls are free for the next pick. Nothing was written, so nothing that was learned in this one is kept.
 	p.Held(store.Held(err)) // the next pick leaves out work that needs them
 	if fault := txn.PanicOf(err); fault != nil && kind != store.Unknown {
 		return p.blame(pick, fault)
@@ -440,6 +449,8 @@ func (p *picker) runnable() []*claim {
 			if p.alone > 0 && len(calls) > 0 {
 				continue
 			}
+			// serving keeps every other transaction from serving the call. check is cleared before the queues are read: news that come during the
+			// pick set it again, so the call looks once more instead of missing them.
 			call.serving, call.check = true, false // any change from now on sets check again
 			calls = append(calls, call)
 		case !call.deadline.After(now) && !p.outwaits(call, false):

@@ -154,8 +154,8 @@ func (c *cancelFlow) Decide(u *txn.Tx) error {
 	return nil
 }
 
-// cancelGraph writes the cancel of a flow that the unit has locked, ends those of its members that the unit has, and leaves the rest to follow-up
-// work.
+// cancelGraph writes the cancel of a flow that the transaction has locked, ends those of its members that the transaction has, and leaves the rest to
+// follow-up work.
 func cancelGraph(u *txn.Tx, f *core.Flow, ask core.FlowCancelCommand, fx *core.Effects, members []base.UUID) {
 	from := f.State
 	if !f.RequestCancel(fx, ask) {

@@ -31,7 +31,7 @@ func (x *extension) planMembers(ctx context.Context, known *memberNames) error {
 		if err != nil {
 			return core.AtPlace(err, memberPlace(i))
 		}
-		if there.FlowID != x.seen.ID && !mayAdd(x.caller, there) { // before anything is told of it
+		if there.FlowID != x.seen.ID && !mayAdd(x.caller, there) { // before anything of it is shown
 			err := base.Errorf(base.CodeRoleRequired, "another principal submitted it").WithField("execution_id").WithHint("add what the key submitted itself")
 			return core.AtPlace(err, memberPlace(i))
 		}

@@ -239,7 +239,7 @@ func (s *submitFlow) existing(u *txn.Tx) (expired *store.KeyRow, found bool, err
 			}
 		}
 	}
-	f := flow(u, s.flow.UUID) // one that the unit has made itself is no doc yet
+	f := flow(u, s.flow.UUID) // one that the transaction has made itself is no doc yet
 	if f == nil {
 		doc := u.Doc(FlowRef(s.flow.UUID))
 		if doc == nil {

@@ -72,7 +72,7 @@ func (x *wantIndex) has(w *store.Want, ref store.DocRef) bool {
 	return x.docs[ref]
 }
 
-// wantDoc adds a record that the unit has not loaded.
+// wantDoc adds a record that the transaction has not loaded.
 func wantDoc(u *txn.Tx, w *store.Want, ref store.DocRef) {
 	if _, loaded := u.Docs[ref]; !loaded && !partOf(u).index.has(w, ref) {
 		w.Docs = append(w.Docs, ref)

@@ -13,8 +13,8 @@ import (
 // cancelAtOnce is how many holders of a breached budget are cancelled in the transaction of the breach (B27).
 const cancelAtOnce = 256
 
-// cancelHolders carries out the cancels that breaches in this unit have ordered: every execution with a lease charged to the budget is cancelled.
-// What cannot be done here is follow-up work. Ending a lease books its time, which may be a breach again.
+// cancelHolders carries out the cancels that breaches in this transaction have ordered: every execution with a lease charged to the budget is
+// cancelled. What cannot be done here is follow-up work. Ending a lease books its time, which may be a breach again.
 func cancelHolders(ctx context.Context, u *txn.Tx) error {
 	for ordersCancels(u) {
 		orders := mergeCancels(u.Books.CancelRunning()[partOf(u).cancelled:])

@@ -323,7 +323,7 @@ func scopeOf(u *txn.Tx, b *core.Budget) *txn.Row {
 	return u.Entries[id]
 }
 
-// hasBelow reports whether a budget has others below it: found by the scan, or created since by another command of the unit (B5).
+// hasBelow reports whether a budget has others below it: found by the scan, or created since by another command of the transaction (B5).
 func hasBelow(u *txn.Tx, id base.UUID, scan int) bool {
 	return len(u.Scanned[scan]) > 0 || slices.ContainsFunc(u.Books.Changed(), func(b *core.Budget) bool { return b.Parent == id })
 }

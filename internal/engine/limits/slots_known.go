@@ -20,7 +20,7 @@ type slotsKnown struct {
 	inUse map[string]int64
 }
 
-// learn updates the cache with what a committed unit has seen and changed.
+// learn updates the cache with what a committed transaction has seen and changed.
 func (s *slotsKnown) learn(u *txn.Tx) {
 	if len(u.Locked)+len(u.Changes.Counters) == 0 {
 		return
@@ -42,8 +42,8 @@ func (s *slotsKnown) learn(u *txn.Tx) {
 	}
 }
 
-// Decides reports whether an execution can be admitted with the cache: it needs nothing but slots, and their use is cached. The unit then uses the
-// cached numbers.
+// Decides reports whether an execution can be admitted with the cache: it needs nothing but slots, and their use is cached. The transaction then uses
+// the cached numbers.
 func (s *slotsKnown) Decides(u *txn.Tx, x *core.Execution) bool {
 	if chargesAny(u.Dict, x) {
 		return false
@@ -62,7 +62,8 @@ func chargesAny(d *txn.Dictionary, x *core.Execution) bool {
 	return len(x.Budgets) > 0 || len(RulesOf(d).lost) > 0 || RulesOf(d).registry.MayReach(x.Class) || len(NeedsOf(d, x.Class).NamedBudgets()) > 0
 }
 
-// believes takes the cached number of slots in use into the unit. It reports whether there is one and the unit has not locked the counter.
+// believes takes the cached number of slots in use into the transaction. It reports whether there is one and the transaction has not locked the
+// counter.
 func (s *slotsKnown) believes(u *txn.Tx, key string) bool {
 	if _, known := partOf(u).believed[key]; known {
 		return true
@@ -101,7 +102,7 @@ func DisbelieveSlots(u *txn.Tx, keys []string) {
 	}
 }
 
-// BelieveSlots puts the cached numbers into the unit's counters, less what the unit itself has given back.
+// BelieveSlots puts the cached numbers into the transaction's counters, less what the transaction itself has given back.
 func BelieveSlots(u *txn.Tx) {
 	part := txn.Known[limitPart](u, limitSlot)
 	if part == nil {

@@ -30,7 +30,7 @@ type limitPart struct {
 	cancelled int                     // number of cancel_running orders that were carried out
 }
 
-// WantBudgets adds the records of budgets that the unit has not loaded. They are to be locked.
+// WantBudgets adds the records of budgets that the transaction has not loaded. They are to be locked.
 func WantBudgets(u *txn.Tx, w *store.Want, ids []base.UUID) {
 	for _, id := range ids {
 		if ref := BudgetDocRef(id); !partOf(u).index.has(w, ref) {

@@ -1,4 +1,4 @@
-// Package waits keeps what executions wait for: suspensions, waitpoints, signals and approval links. A worker suspends, and whoever holds a token or may
+// Package waits keeps what executions wait for: suspensions, waitpoints, signals and approval links. A worker suspends, and a caller who holds a token or may
 // approve resumes. The records of one execution are loaded together, under its lock (docs.go, state.go); the room keeps them in step with the record
 // through the phases that it registers.
 package waits
