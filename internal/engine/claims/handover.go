@@ -54,9 +54,9 @@ func (p *picker) handOver(ctx context.Context, u *txn.Tx) *pick {
 		}
 	}
 	// The same code as in a pick, so the same order and the same refusals: only the rows and what surrounds them come from elsewhere.
-	limits.BelieveSlots(u)
+	limits.UseCachedSlots(u)
 	k.serveAll(u)
-	recallWaits(u, k)
+	attachWaits(u, k)
 	assumeClaimable(u, k)
 	return k
 }
@@ -114,8 +114,8 @@ func loadInputs(ctx context.Context, u *txn.Tx, rows []store.QueueRow) error {
 	return nil
 }
 
-// recallWaits adds to each task that continues what it waited for, if the transaction has all of it, so that it need not be read again.
-func recallWaits(u *txn.Tx, k *pick) {
+// attachWaits adds to each task that continues what it waited for, if the transaction has all of it, so that it need not be read again.
+func attachWaits(u *txn.Tx, k *pick) {
 	for _, tasks := range k.given {
 		for i := range tasks {
 			t := &tasks[i]
@@ -147,9 +147,9 @@ func assumeClaimable(u *txn.Tx, k *pick) {
 		if doc := k.looks[call.req.InstanceID].doc; !slices.ContainsFunc(u.Changes.AssumeDocs, func(d store.Doc) bool { return d.DocRef == doc.DocRef }) {
 			u.Changes.AssumeDocs = append(u.Changes.AssumeDocs, *doc)
 		}
-		if beliefs := k.believed[call.filter]; !beliefs.noted {
-			beliefs.noted = true
-			assumeEmpty(u, k, beliefs.queues)
+		if cached := k.assumed[call.filter]; !cached.noted {
+			cached.noted = true
+			assumeEmpty(u, k, cached.queues)
 		}
 		assumeRoom(u, k.given[call])
 		u.Changes.Dictionary = u.Dict.Version
@@ -188,7 +188,7 @@ func (p *picker) reserve(dict *txn.Dictionary, rows []store.QueueRow) *pick {
 		return nil
 	}
 	k := p.newPick(nil)
-	k.believed, k.lanes = map[string]*beliefs{}, map[int32]string{}
+	k.assumed, k.lanes = map[string]*cachedQueues{}, map[int32]string{}
 	if k.asked = p.filing(dict, rows); len(k.asked) == 0 {
 		return nil
 	}
@@ -245,8 +245,8 @@ func (p *picker) filing(dict *txn.Dictionary, rows []store.QueueRow) (asked []*a
 	return asked
 }
 
-// beliefs are the open queues that calls of one filter would take from, if all of them are empty according to the cache.
-type beliefs struct {
+// cachedQueues are the open queues that calls of one filter would take from, if all of them are empty according to the cache.
+type cachedQueues struct {
 	queues []store.Pick
 	empty  bool
 	noted  bool // already added to the transaction's assumptions
@@ -255,12 +255,12 @@ type beliefs struct {
 // knownEmpty reports whether, according to the cache, all open queues that the call would take from are empty. As in a pick, rows below the floor
 // of a queue are not considered.
 func (k *pick) knownEmpty(call *claim) bool {
-	if known := k.believed[call.filter]; known != nil {
+	if known := k.assumed[call.filter]; known != nil {
 		return known.empty
 	}
 	// Each queue becomes a check in the commit. Of a call with very many queues too little would be saved.
-	b := &beliefs{empty: len(k.p.queuesOf(call)) <= believeAtMost}
-	k.believed[call.filter] = b
+	b := &cachedQueues{empty: len(k.p.queuesOf(call)) <= assumeAtMost}
+	k.assumed[call.filter] = b
 	if !b.empty {
 		return false
 	}

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// believeAtMost bounds the number of classes of a claim that is handed work: each is checked when the transaction is written.
-	believeAtMost = 256
+	// assumeAtMost bounds the number of classes of a claim that is handed work: each is checked when the transaction is written.
+	assumeAtMost = 256
 
 	askAll      = 16   // up to this many queues are all asked
 	askFew      = 256  // up to this many are all asked once their heads are known
@@ -79,17 +79,17 @@ type pick struct {
 
 	ring *keyring.Ring // signs grants; nil: no call asked for one
 
-	refresh bool                     // the records of instances are locked, so that they can be written
-	looks   map[string]*instanceLook // as this pick found them
-	workers map[string]*core.Worker  // the records that it read
-	docs    map[string]*store.Doc    // the same, as stored
-	lapsed  map[*claim]bool          // calls of instances that are live again once their records are written, which needs a lock (S50)
-	bystand map[*claim]bool          // whether a call is a bystander, of those that it looked at
+	refresh bool                       // the records of instances are locked, so that they can be written
+	looks   map[string]*workerLiveness // as this pick found them
+	workers map[string]*core.Worker    // the records that it read
+	docs    map[string]*store.Doc      // the same, as stored
+	lapsed  map[*claim]bool            // calls of instances that are live again once their records are written, which needs a lock (S50)
+	bystand map[*claim]bool            // whether a call is a bystander, of those that it looked at
 
 	// Only in a hand-over: what is cached of the queues of each filter, and the lanes of their classes.
-	believed map[string]*beliefs
-	noted    map[store.Pick]bool
-	lanes    map[int32]string
+	assumed map[string]*cachedQueues
+	noted   map[store.Pick]bool
+	lanes   map[int32]string
 }
 
 // laneTurn is a fairness key in a lane. "" is the only key of a lane without fairness (S26).
@@ -142,7 +142,7 @@ func (p *picker) plan(calls []*claim) *pick {
 func (p *picker) newPick(calls []*claim) *pick {
 	return &pick{
 		p: p, since: p.e.Incarnation(), calls: calls, errs: map[*claim]error{}, given: map[*claim][]grantedTask{}, drain: map[*claim]bool{},
-		looks: map[string]*instanceLook{}, workers: map[string]*core.Worker{}, docs: map[string]*store.Doc{}, lapsed: map[*claim]bool{},
+		looks: map[string]*workerLiveness{}, workers: map[string]*core.Worker{}, docs: map[string]*store.Doc{}, lapsed: map[*claim]bool{},
 		bystand: map[*claim]bool{},
 	}
 }
@@ -184,7 +184,7 @@ func (k *pick) grant(u *txn.Tx) {
 		for _, t := range tasks {
 			task := txn.Task{Execution: t.ent.Exec, How: t.got.How, ResumedFrom: t.got.ResumedFrom, Resumed: t.resumed, GrantKey: t.key}
 			if !call.grants() {
-				task.Remaining = u.Books.Remaining(t.ent.Exec)
+				task.Remaining = u.Accounts.Remaining(t.ent.Exec)
 			}
 			call.answer.Tasks = append(call.answer.Tasks, task)
 		}

@@ -47,7 +47,7 @@ func (p *picker) serveInCommit(ctx context.Context, u *txn.Tx) (*pick, error) {
 	if err := k.fill(ctx, u); err != nil {
 		return k, err
 	}
-	recallWaits(u, k)
+	attachWaits(u, k)
 	return k, nil
 }
 
@@ -97,7 +97,7 @@ func (k *pick) join(coming []store.QueueRow) {
 	for _, row := range coming {
 		a := asked[queueID{class: row.Class}]
 		if a == nil && !k.beyond {
-			if a = k.newcomers(row.Class); a == nil {
+			if a = k.unaskedQueue(row.Class); a == nil {
 				continue // no claim has asked for the class
 			}
 			asked[a.id()], k.asked = a, append(k.asked, a)
@@ -114,8 +114,8 @@ func (k *pick) join(coming []store.QueueRow) {
 	}
 }
 
-// newcomers returns a queue that was not asked because it is known to be empty, or nil if no call takes from it.
-func (k *pick) newcomers(class int32) *askedQueue {
+// unaskedQueue returns a queue that was not asked because it is known to be empty, or nil if no call takes from it.
+func (k *pick) unaskedQueue(class int32) *askedQueue {
 	k.p.mu.Lock()
 	defer k.p.mu.Unlock()
 	q := k.p.queues[queueID{class: class}]

@@ -77,7 +77,7 @@ type Tx struct {
 	spans    []Span          // of the commands it runs
 
 	Blocks   map[int32][]int32 // block numbers under which classes have rows
-	Books    *core.BudgetSet   // the budgets in this transaction; nil: none
+	Accounts *core.BudgetSet   // the budgets in this transaction; nil: none
 	RoomBack []string          // admission keys that have room again
 	Locked   map[string]bool   // keys whose counters are locked
 
@@ -323,7 +323,7 @@ func (u *Tx) Find(c Caller, id base.GivenID) (*Row, error) {
 // Effects returns an empty record for what a command of this caller does.
 func (u *Tx) Effects(c Caller) *core.Effects {
 	return &core.Effects{
-		Now: u.Now, Actor: core.Actor{Type: c.Actor, ID: c.Principal}, RequestID: c.RequestID, Jitter: rand.Float64(), Budgets: u.Books, //nolint:gosec // G404: it spreads retries
+		Now: u.Now, Actor: core.Actor{Type: c.Actor, ID: c.Principal}, RequestID: c.RequestID, Jitter: rand.Float64(), Budgets: u.Accounts, //nolint:gosec // G404: it spreads retries
 	}
 }
 
@@ -348,7 +348,7 @@ func (u *Tx) Apply(c Caller, ent *Row, op func(x *core.Execution, fx *core.Effec
 	u.At("apply", ent.Exec.ID.UUID)
 	// Settling stays even if the command is refused: a due timer has acted, whatever noticed it (L78). What the command itself did is undone, on the
 	// record and on what it was charged to.
-	before, mark := ent.Before(), u.Books.Mark()
+	before, mark := ent.Before(), u.Accounts.Mark()
 	fx := u.Effects(c)
 	fx.Now = max(fx.Now, ent.Exec.Latest())
 	changed, err := op(ent.Exec, fx)
@@ -356,7 +356,7 @@ func (u *Tx) Apply(c Caller, ent *Row, op func(x *core.Execution, fx *core.Effec
 	u.Doubted = u.Doubted || ent.Assumed() && (err != nil || !changed)
 	if err != nil {
 		ent.Back(before)
-		u.Books.Back(mark)
+		u.Accounts.Back(mark)
 		return err
 	}
 	if changed {
@@ -544,7 +544,7 @@ func (u *Tx) LaneState(x *core.Execution) core.LaneState {
 // Discard drops everything that a command which is alone in its transaction did before it was refused.
 func (u *Tx) Discard() {
 	u.Changes = store.Changes{}
-	u.Order, u.timers, u.After, u.Books, u.parts = nil, nil, nil, nil, [slots]any{}
+	u.Order, u.timers, u.After, u.Accounts, u.parts = nil, nil, nil, nil, [slots]any{}
 }
 
 // AddDoc writes a record that must not exist: if another transaction inserts it first, the commit fails with Conflict.

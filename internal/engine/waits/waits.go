@@ -28,10 +28,10 @@ func New(e *limits.Admission) *Waits {
 		Row:    func(u *txn.Tx, row *txn.Row) { markWaits(u, row) },
 		WantRemovable: func(_ *txn.Tx, row *txn.Row, want *store.Want) {
 			if row.Exec.Waits != nil {
-				want.Owned = append(want.Owned, DossierKey(row.Exec.ID.UUID))
+				want.Owned = append(want.Owned, WaitStateKey(row.Exec.ID.UUID))
 			}
 		},
-		Remove: func(u *txn.Tx, row *txn.Row) { removeWhereabouts(u, row.Exec.ID.UUID) },
+		Remove: func(u *txn.Tx, row *txn.Row) { removeLocators(u, row.Exec.ID.UUID) },
 	})
 	e.OnReborn(w.known.forgetAll)
 	w.measure()
