@@ -167,7 +167,7 @@ func TestEveryPackageIsInARoomAndImportsWhatItMay(t *testing.T) {
 		{name: "jsonx that knows a type of ours", files: map[string]string{"internal/jsonx/a.go": imports(module + "/internal/core")}, want: []string{"no type of ours"}},
 		{name: "the engine that knows a database", files: map[string]string{"internal/engine/a.go": imports(module + "/internal/store/postgres")}, want: []string{"internal/store/postgres"}},
 		{name: "a store that knows another", files: map[string]string{"internal/store/sqlite/a.go": imports(module + "/internal/store/postgres")}, want: []string{"replaceable"}},
-		{name: "a root that knows an engine", files: map[string]string{"flowfabric.go": imports(module+"/internal/engine", "github.com/jackc/pgx/v5")}, want: []string{"internal/engine", "compiles no engine"}},
+		{name: "a root that knows an engine", files: map[string]string{"flowfabric.go": imports(module+"/internal/engine", "github.com/jackc/pgx/v5")}, want: []string{"internal/engine", "compiles no rules, no engine"}},
 		{name: "internal code that imports the root", files: map[string]string{"internal/engine/a.go": imports(module), "internal/store/sqlite/a_test.go": imports(module)}, want: []string{"internal/engine/a.go imports " + module, "internal/store/sqlite/a_test.go"}},
 		{name: "a server that goes past the service", files: map[string]string{"internal/server/a.go": imports(module + "/internal/engine")}, want: []string{"HTTP alone"}},
 		{name: "a server that needs a client", files: map[string]string{"internal/server/a.go": imports(module)}, want: []string{"HTTP alone"}},
