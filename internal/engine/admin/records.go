@@ -125,7 +125,7 @@ func (e *Admin) Backup(ctx context.Context, path string, progress func(done, tot
 	backuper, ok := e.Store.(store.Backuper)
 	if !ok {
 		return base.Errorf(base.CodeNotImplemented, "a server does not back up Postgres").
-			WithHint("back it up where pg_dump is installed: flowfabric backup FILE --store postgres://…")
+			WithHint("run this where pg_dump is installed: flowfabric backup FILE --store postgres://…")
 	}
 	if err := backuper.Backup(ctx, path, progress); err != nil {
 		return txn.PublicFault(err)

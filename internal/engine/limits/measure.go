@@ -26,6 +26,7 @@ func (e *Admission) readBudgets(ctx context.Context, r *txn.StoreReading) ([]met
 		for name := range b.Dimensions {
 			of, view := [2]string{label, e.Meter.Dimensions.Value(name)}, b.View(name)
 			reserved[of] += float64(view.Reserved)
+			e.Meter.LimitedBy(of[1])
 			if view.EffectiveHard != nil {
 				ratios[of] = max(ratios[of], float64(view.Used)/float64(*view.EffectiveHard))
 			}

@@ -101,6 +101,7 @@ func newMeter(clock func() time.Duration) *meter {
 		m.retries, m.renewals, m.lapsed, m.reclaims, m.fenced, m.followups, m.timers, m.purged, m.bulkItems, m.auditRows,
 	}
 	m.fixed()
+	m.begin()
 	return m
 }
 
@@ -137,6 +138,25 @@ func (m *meter) fixed() {
 	}
 	for kind := range m.faults {
 		m.faults[kind] = faults.With(store.FaultKind(kind).String())
+	}
+}
+
+// begin makes the series of user-defined labels that every installation has.
+func (m *meter) begin() {
+	m.lane(base.DefaultLane)
+	for _, command := range []string{"renew", "progress", "step", "complete", "fail", "release", "delay", "suspend"} {
+		m.fenced.With(command)
+	}
+	for _, decision := range []string{"approved", "rejected"} {
+		m.approvals.With(m.decisions.Value(decision))
+	}
+}
+
+// LimitedBy makes the series of breaches of a dimension that a budget limits.
+func (m *meter) LimitedBy(dimension string) {
+	m.breaches.With(dimension, "soft", core.ActionNone)
+	for _, action := range []string{core.ActionNone, "failed", "suspended", "cancelled"} {
+		m.breaches.With(dimension, "hard", action)
 	}
 }
 

@@ -33,14 +33,14 @@ func (s *session) dumpOf(ctx context.Context, v *settings.Values) source {
 			progress := s.printer.NewProgress("KiB", isTerminal(s.Err))
 			defer progress.End()
 			dumped, err = postgres.Dump(ctx, settings.Get[string](v, "store"), postgresConfig(v), &counting{Writer: w, at: progress.At})
-			return api.AsError(err)
+			return notOpened(api.AsError(err))
 		},
 		check: func(path string) error {
 			found, err := postgres.ReadDump(ctx, path)
 			if err == nil && !maps.Equal(found.Rows, dumped.Rows) {
-				err = errors.New("the backup has other numbers of rows than the store")
+				return errors.New("the backup has other numbers of rows than the store")
 			}
-			return err
+			return api.AsError(err)
 		},
 	}
 }
@@ -112,7 +112,7 @@ func (s *session) restoreDump(ctx context.Context, from string, v *settings.Valu
 	address := settings.Get[string](v, "store")
 	dumped, err := postgres.Restore(ctx, address, postgresConfig(v), from, force)
 	if err != nil {
-		return api.AsError(err)
+		return notOpened(api.AsError(err))
 	}
 	s.printer.Note("restored %d rows of %d tables into schema %s", dumped.Total(), len(dumped.Rows), dumped.Schema)
 	return s.checkRestored(ctx, v)

@@ -9,11 +9,17 @@ import (
 	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
+// settingsTopic is the help that is not about a command.
+const settingsTopic = "settings"
+
 // help shows what a command does, its flags and its examples.
 func help() *cobra.Command {
 	return &cobra.Command{
-		Use: "help [COMMAND…]", Short: "Show what a command does, its flags and examples", Args: cobra.ArbitraryArgs,
+		Use: "help [COMMAND…]", Short: "Show what a command does, its flags and examples; all settings: flowfabric help settings", Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 && args[0] == settingsTopic {
+				return settingsHelp(cmd.OutOrStdout())
+			}
 			of, err := named(cmd, args)
 			if err != nil {
 				return err
@@ -49,6 +55,9 @@ func completeCommands(cmd *cobra.Command, args []string, _ string) ([]string, co
 		if below.IsAvailableCommand() {
 			offers = append(offers, below.Name()+"\t"+below.Short)
 		}
+	}
+	if found == cmd.Root() {
+		offers = append(offers, settingsTopic+"\tAll settings of servers and clients")
 	}
 	return offers, cobra.ShellCompDirectiveNoFileComp
 }
