@@ -161,8 +161,8 @@ func (s *script) run(statements func(string) error, rows func(string, io.Reader)
 // skipped reports whether a line is left out: commands of psql, which guard the script against psql itself; a setting that older servers do not
 // know; and the removal of constraints and indexes, which fails for those of partitions. They go with their tables.
 func skipped(line string) bool {
-	return strings.HasPrefix(line, `\`) || strings.HasPrefix(line, "SET transaction_timeout") || strings.HasPrefix(line, "DROP INDEX IF EXISTS ") ||
-		strings.HasPrefix(line, "ALTER TABLE IF EXISTS ") && strings.Contains(line, " DROP CONSTRAINT IF EXISTS ")
+	return strings.HasPrefix(line, `\`) || strings.HasPrefix(line, "SET transaction_timeout") || strings.HasPrefix(line, "DROP INDEX") ||
+		strings.HasPrefix(line, "ALTER TABLE") && strings.Contains(line, " DROP CONSTRAINT IF EXISTS ")
 }
 
 // flush passes on the statements read so far.

@@ -156,6 +156,7 @@ func (s *session) withClient(cmd *cobra.Command, do func(ctx context.Context, c 
 	if err != nil {
 		return err
 	}
+	s.printer.Namespace = settings.Get[string](values, "namespace")
 	return s.during(cmd, func(ctx context.Context) error {
 		defer func() { _ = client.Close(context.WithoutCancel(ctx)) }()
 		return unanswered(do(ctx, client), server)
