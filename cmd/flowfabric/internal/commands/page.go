@@ -79,7 +79,7 @@ func writeCommand(b *strings.Builder, cmd *cobra.Command) {
 func withoutSettings(fs *pflag.FlagSet) *pflag.FlagSet {
 	rest := pflag.NewFlagSet("", pflag.ContinueOnError)
 	fs.VisitAll(func(f *pflag.Flag) {
-		if f.Name != "help" && !isSetting(f.Name) {
+		if f.Name != "help" && (!isSetting(f.Name) || strings.HasSuffix(f.Name, "-file")) {
 			rest.AddFlag(f)
 		}
 	})
