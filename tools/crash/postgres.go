@@ -254,11 +254,7 @@ func (d *database) fill(ctx context.Context, length time.Duration) error {
 	if err != nil {
 		return err
 	}
-	var free unix.Statfs_t
-	err = unix.Fstatfs(int(file.Fd()), &free)
-	if err == nil {
-		err = unix.Fallocate(int(file.Fd()), 0, 0, int64(free.Bavail)*free.Bsize)
-	}
+	err = occupy(file)
 	if err == nil {
 		d.run.hurts(fullDisk)
 		pause(ctx, length)
@@ -268,6 +264,21 @@ func (d *database) fill(ctx context.Context, length time.Duration) error {
 		return err
 	}
 	return d.ensure(ctx)
+}
+
+// occupy takes the room that is free on the disk of a file. What Postgres has written meanwhile is not free any more: then it tries with less.
+func occupy(file *os.File) error {
+	const less = 1 << 20
+	var free unix.Statfs_t
+	if err := unix.Fstatfs(int(file.Fd()), &free); err != nil {
+		return err
+	}
+	for size := int64(free.Bavail) * free.Bsize; size > 0; size -= less {
+		if err := unix.Fallocate(int(file.Fd()), 0, 0, size); !errors.Is(err, unix.ENOSPC) {
+			return err
+		}
+	}
+	return nil
 }
 
 // ensure waits until the server answers, and starts it if its processes have ended.
