@@ -141,7 +141,7 @@ func decodeBody(in Incoming, p *plan, v reflect.Value) Errors {
 	case contentType != "" && !payload.IsJSON(contentType):
 		return Errors{{
 			Code: CodeUnsupportedType, Field: "header.Content-Type", Detail: "the content type of the body is not accepted here",
-			Hint: "send `Content-Type`: " + ContentJSON,
+			Hint: "send Content-Type: " + ContentJSON,
 		}}
 	case p.body == nil:
 		return faultsOf(jsonx.Decode(in.Body, &None{}))
