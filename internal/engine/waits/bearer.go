@@ -150,6 +150,9 @@ func (b *bearer) verified(u *txn.Tx) (ent *txn.Row, d *core.WaitState, fault key
 	return ent, d, 0, nil
 }
 
+// By returns the caller.
+func (b *bearer) By() txn.Caller { return b.caller }
+
 // Chains names a chain only if the token is verified: no other caller causes the trip that locks it.
 func (b *bearer) Chains(u *txn.Tx) []string {
 	if b.told == nil {
