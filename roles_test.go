@@ -363,7 +363,8 @@ func TestU145_a_worker_whose_feed_is_refused_works_without_it_and_says_so_once(t
 			book := &logBook{}
 			began, ended := make(chan struct{}), make(chan error, 1)
 			deaf := &world{Client: withoutEvents(t, w, &asked)}
-			_, stop := deaf.work(t, flowfabric.WorkerConfig{LeaseTTL: 3 * time.Second, Logger: book.logger(0)}, func(worker *flowfabric.Worker) {
+			// Only a renewal tells of the cancel here, after a third of this time. A machine may be busy for much of the rest.
+			_, stop := deaf.work(t, flowfabric.WorkerConfig{LeaseTTL: 30 * time.Second, Logger: book.logger(0)}, func(worker *flowfabric.Worker) {
 				flowfabric.Handle(worker, double, func(ctx context.Context, _ *flowfabric.Task, in int) (int, error) {
 					if in > 0 {
 						return 2 * in, nil

@@ -264,7 +264,7 @@ func (b *jobBatch) Decide(u *txn.Tx) error {
 			refused++
 		}
 	}
-	u.After = append(u.After, func() { u.Engine.Meter.BulkDone(j.Action, len(items)-refused, refused) })
+	u.After = append(u.After, func() { b.e.countItems(j.Action, len(items)-refused, refused) })
 	j.Cursor, j.Next = b.batch.then.cursor, b.batch.then.next
 	if b.batch.last {
 		j.end(u, j.Caller, "done")

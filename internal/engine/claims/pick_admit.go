@@ -102,7 +102,7 @@ func (k *pick) admitted(u *txn.Tx, a *askedQueue, ent *txn.Row) bool {
 // refuse blocks the execution, and passes over the rest of its queue if that needs the same key.
 func (k *pick) refuse(u *txn.Tx, a *askedQueue, ent *txn.Row, fx *core.Effects, why *core.Refusal) {
 	if !k.beyond { // otherwise the look is repeated
-		u.Engine.Meter.RefusedAdmission(why)
+		limits.Of(u).CountRefusal(why)
 	}
 	passes := k.passes(u, a, ent.Exec, why.Key)
 	if first := (blockedFirst{a.class.ID, why.Key}); !passes || !k.stands[first] {

@@ -248,8 +248,7 @@ func decideJoin(u *txn.Tx, d *dueJoin) {
 	}
 	u.Touch(d.ent)
 	u.Keep(fx)
-	policy, state := x.Member.Join.Policy, d.state
-	u.After = append(u.After, func() { u.Engine.Meter.Joined(policy, state) })
+	countJoin(u, x.Member.Join.Policy, d.state)
 	followJoin(u, x)
 }
 

@@ -226,7 +226,7 @@ func (e *Admission) sweepRates(ctx context.Context, t store.Timer) error {
 func Admit(u *txn.Tx, x *core.Execution, fx *core.Effects, force bool) error {
 	lane := u.Lane(x)
 	if lane != nil && !force && (lane.Counting || !u.HasPlace(lane)) {
-		u.Engine.Meter.Full()
+		Of(u).CountFull()
 		return base.Errorf(base.CodeAdmissionRefused, "lane %q is at its cap of %d", lane.Name, lane.Settings.MaxConcurrent).
 			With("key", txn.LaneCounter(lane.Name))
 	}
@@ -236,7 +236,7 @@ func Admit(u *txn.Tx, x *core.Execution, fx *core.Effects, force bool) error {
 		case force:
 			x.TakeForced(fx, room, set)
 		case why != nil:
-			u.Engine.Meter.RefusedAdmission(why)
+			Of(u).CountRefusal(why)
 			return why.Err()
 		default:
 			x.TakeRoom(fx, room, set)

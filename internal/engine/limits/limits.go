@@ -20,6 +20,7 @@ type Admission struct {
 	Slots      slotsKnown
 	allowances *allowances
 	flows      Flows
+	meter      meter
 	// askedBudget returns the budget that a suspended execution asks to be raised, without a read.
 	askedBudget func(u *txn.Tx, row *txn.Row) (base.UUID, bool)
 }
@@ -48,7 +49,7 @@ func New(e *admin.Admin) *Admission {
 	e.UseDefaultCheck(checkDefaultQuotas)
 	e.ListedBy(DocBudgetName, 0)
 	a.registerWork()
-	e.OnPart("budgets", a.readBudgets)
+	a.measure()
 	return a
 }
 

@@ -19,9 +19,8 @@ type timerKey struct {
 	at   base.Time
 }
 
-// Commit writes what the unit has collected and publishes it. It does what follows from the commands first, so that a flow ends in the same
-// transaction as its last member. If nothing has changed it writes nothing, but the answers still wait until everything that the unit has read is
-// durable.
+// Commit writes what the transaction has collected and publishes it. It does what follows from the commands first, in the same transaction. If
+// nothing has changed it writes nothing, but the answers still wait until everything that the transaction has read is durable.
 func (u *Tx) Commit(ctx context.Context, commands []string) error {
 	if err := u.follow(ctx); err != nil {
 		return err
@@ -100,7 +99,7 @@ func (u *Tx) done() {
 	}
 }
 
-// gather turns the changed executions, budgets, audit chains and flows into rows.
+// gather turns the changed executions, and what rooms have changed beside them (the phase Flush), into rows.
 func (u *Tx) gather() {
 	for _, ent := range u.Order {
 		u.At("gather", ent.Exec.ID.UUID)
@@ -275,7 +274,7 @@ func (u *Tx) addCounter(key string, n int64) {
 
 // retire arms the removal of an execution that has ended in this unit (L139).
 func (u *Tx) retire(ent *Row) {
-	if !ent.JustEnded() || ent.Exec.Member != nil { // members are removed with their flow
+	if !ent.JustEnded() || ent.Exec.Member != nil { // members are removed with their graph
 		return
 	}
 	if at, ok := u.RemoveAt(ent.Exec); ok {

@@ -24,8 +24,8 @@ import (
 //     that Tx explains. Steps that need nothing make no trip.
 //   - decideAll runs the commands one after the other on the rows in memory. A command sees what the commands before it have done. One that the
 //     rules refuse leaves its rows as they were, and only its own caller gets the error.
-//   - follow does the consequences: flows advance, leases of breached budgets end. Work that has become ready may be leased to waiting claims in
-//     the same transaction (dispatch.go).
+//   - follow does what follows from the changes, in the phases Settle of the rooms. Work that has become ready may be leased to waiting claims in the
+//     same transaction (dispatch.go).
 //   - commit turns changed rows into store.Changes and writes them in one trip. The store checks there everything that the unit took from a cache,
 //     and writes nothing if one check fails.
 //   - publish updates the caches of this process, wakes waiting calls, and sends a hint to other processes.

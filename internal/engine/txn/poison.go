@@ -33,7 +33,7 @@ const RestartPause = time.Second
 type Panicked struct {
 	cause *store.Panicked
 	Row   base.UUID // the row being handled; zero: none
-	graph bool      // flows were being advanced
+	graph bool      // the ends of members were being applied to their graph
 	Told  *base.Error
 }
 

@@ -41,7 +41,7 @@ func (r *rowCache) note(written []*Row, draw uint32) {
 	defer r.mu.Unlock()
 	for _, ent := range written {
 		id := ent.Exec.ID.UUID
-		if ent.Removed || ent.Exec.Status != core.Running || ent.Exec.Reservation != nil { // budgets are settled under their locks, so the row must be loaded
+		if ent.Removed || ent.Exec.Status != core.Running || ent.Exec.Reservation != nil { // what it reserved is settled under locks, so the row must be loaded
 			delete(r.rows, id)
 			continue
 		}

@@ -28,8 +28,8 @@ import (
 // in a cycle, so they cannot deadlock. A row that is found only under a later lock breaks that order, for example the member at the end of an edge:
 // the store locks executions and keys behind a later kind only if they are free, and does not wait. What is not free is left to follow-up work.
 // Every other wait ends with a lock timeout (store.Want.Patient), and where the order was broken after all, for example by a foreign transaction,
-// the database reports a deadlock, which is the fault Retry. Rows of edges, waitpoints, suspensions, grants and steps are not locked: the row of
-// their flow or execution protects them.
+// the database reports a deadlock, which is the fault Retry. Rows that belong to an execution or a graph are not locked: the lock of its record
+// protects them.
 type Tx struct {
 	Engine  *Engine
 	StoreTx store.Tx
@@ -46,7 +46,7 @@ type Tx struct {
 	line    *heldLine
 
 	Row       base.UUID // the row being handled; a panic is attributed to it
-	Advancing bool      // advanceFlows is running
+	Advancing bool      // the ends of members are being applied to their graphs
 	Leaves    bool      // all edges are left to follow-up work: resolving them in the transaction made an earlier try panic
 	Handing   bool      // work is being leased to claims, which no command asked for
 	lent      Served    // the claims that get it; nil: none
@@ -69,7 +69,7 @@ type Tx struct {
 	Looks    []store.QueueLook // at the queues that were picked from
 	Changes  store.Changes
 	timers   map[timerKey]*store.Timer
-	Advanced []func()        // run once flows have advanced
+	Advanced []func()        // run once that is done
 	After    []func()        // run once the transaction has committed
 	Safe     Safety          // durability of what it wrote and of what it read
 	began    time.Duration   // by the meter's clock
@@ -97,8 +97,8 @@ type Row struct {
 	Holds    []string        // slots that it held when loaded
 	Ended    bool            // it was terminal when loaded
 	Waited   core.Reason     // its dependency when loaded
-	Advanced bool            // its end has been counted in its flow
-	Followed bool            // it ended because the flow below it had ended: that flow is left as it is
+	Advanced bool            // its end has been applied to its graph
+	Followed bool            // it ended because the graph below it had ended, which is left as it is
 	idle     bool            // no timer was armed when it was loaded: its entry in the due index may be used up
 	Created  bool
 	Changed  bool
@@ -119,7 +119,7 @@ type Row struct {
 // Assumed reports whether the row was not loaded but taken from the cache: the commit checks it.
 func (ent *Row) Assumed() bool { return ent.cached != nil }
 
-// JustEnded reports whether the execution has ended in this unit. The commit then updates its flow, its children and its retention.
+// JustEnded reports whether the execution has ended in this unit. The commit then updates what it is part of, its children and its retention.
 func (ent *Row) JustEnded() bool { return ent.Exec.Status.Terminal() && !ent.Ended }
 
 // Before returns a copy of the execution as it is now, for restoring it after a refusal.
@@ -548,7 +548,7 @@ func (u *Tx) AddDoc(doc store.Doc) {
 	u.Changes.NewDocs = append(u.Changes.NewDocs, doc)
 }
 
-// ReservedFor returns the epoch of the lease that the current reservation is for. While granted it is the epoch that its claim will have (B13).
+// ReservedFor returns the epoch of the lease that the current reservation is for. Before it is claimed, that is the epoch that the claim will have (B13).
 func ReservedFor(x *core.Execution) int64 {
 	if x.Lease == nil {
 		return x.LeaseEpoch + 1

@@ -107,7 +107,7 @@ func (e *Waits) judge(rows borneRows, b *bearer) error {
 		fault, err = keyring.TokenWrongExecution, keyring.InvalidToken()
 	}
 	if err != nil {
-		e.Meter.TokenRefused(fault)
+		e.countRefused(fault)
 		return b.refusal(err)
 	}
 	return nil
@@ -194,9 +194,9 @@ func (b *bearer) Decide(u *txn.Tx) error {
 	return nil
 }
 
-// tokenRefused counts a token that was not good: nothing else remembers it (W34).
+// tokenRefused counts a token that was not valid: nothing else remembers it (W34).
 func tokenRefused(u *txn.Tx, fault keyring.TokenFault) {
-	u.After = append(u.After, func() { u.Engine.Meter.TokenRefused(fault) })
+	u.After = append(u.After, func() { txn.Room[Waits](u.Engine, waitSlot).countRefused(fault) })
 }
 
 // Signal delivers a signal to the waitpoint of a token (section 6). id, if given, must be the waitpoint's execution (W33).
