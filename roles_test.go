@@ -51,15 +51,15 @@ func TestU122_a_key_with_one_role_is_enough_for_what_the_role_promises(t *testin
 						c = k.with(t, "minimal", s.roles...)
 					}
 					s.story(t, k, c)
-					k.nobodyRefused(t)
+					k.noneRefused(t)
 				})
 			}
 		})
 	}
 }
 
-// nobodyRefused checks that no call was refused, not even one whose refusal a client gets over.
-func (k *keyed) nobodyRefused(t *testing.T) {
+// noneRefused checks that no call was refused, not even one whose refusal a client gets over.
+func (k *keyed) noneRefused(t *testing.T) {
 	t.Helper()
 	for row, err := range k.Admin().Audit(inTime(t), ops.AuditFilter{}) {
 		if err != nil {

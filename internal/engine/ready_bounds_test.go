@@ -17,7 +17,7 @@ type readyStore struct {
 	store.Store
 	careful atomic.Int64 // batches that looked for keys and ids first
 	counts  atomic.Int64
-	finds   atomic.Int64 // what each count finds; 0: what there is
+	finds   atomic.Int64                                    // what each count finds; 0: what there is
 	onCount atomic.Pointer[func(ctx context.Context) error] // before a count; nil: nothing
 }
 

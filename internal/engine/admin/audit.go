@@ -26,7 +26,7 @@ type audited interface {
 	By() txn.Caller
 }
 
-// auditChain is the head of a chain inside a unit.
+// auditChain is the head of a chain inside a transaction.
 type auditChain struct {
 	core.AuditChain
 	created bool

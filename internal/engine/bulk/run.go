@@ -199,7 +199,7 @@ type jobBatch struct {
 	id    base.UUID
 	at    jobPosition // where the job stood when the rows were chosen
 	batch bulkRows
-	waits bool // the action looks at dossiers
+	waits bool // the action looks at wait states
 	// apart are the outcomes of members of flows, which were handled separately because their replay or removal concerns others too.
 	apart map[base.UUID]error
 	early bool // some must be looked at again before the job continues
@@ -218,7 +218,7 @@ func (b *jobBatch) Want(w *store.Want, _ bool) {
 		w.Executions = append(w.Executions, id.UUID)
 		w.Docs = append(w.Docs, work.StepsRef(id.UUID))
 		if b.waits {
-			w.Owned = append(w.Owned, waits.DossierKey(id.UUID)) // each once
+			w.Owned = append(w.Owned, waits.WaitStateKey(id.UUID)) // each once
 		}
 	}
 }

@@ -72,7 +72,7 @@ func (x *wantIndex) has(w *store.Want, ref store.DocRef) bool {
 	return x.docs[ref]
 }
 
-// wantDoc adds a record that the unit has not loaded.
+// wantDoc adds a record that the transaction has not loaded.
 func wantDoc(u *txn.Tx, w *store.Want, ref store.DocRef) {
 	if _, loaded := u.Docs[ref]; !loaded && !partOf(u).index.has(w, ref) {
 		w.Docs = append(w.Docs, ref)
@@ -108,7 +108,7 @@ func loadReserved(ctx context.Context, u *txn.Tx) error {
 	}
 	u.Now = max(u.Now, loaded.Now) // whether an epoch has ended is judged by the clock read after the lock (BI9)
 	u.Absorb(want, loaded)
-	OpenBooks(u)
+	OpenBudgetSet(u)
 	return nil
 }
 
@@ -120,7 +120,7 @@ func Room(u *txn.Tx) *core.Room {
 	openRates(u)
 	return &core.Room{
 		Quotas: func(id string) *core.Quota { return RulesOf(u.Dict).Quotas[id] },
-		Slots:  u.Counters, Rates: partOf(u).rates, Budgets: OpenBooks(u), Unreadable: partOf(u).unreadable,
+		Slots:  u.Counters, Rates: partOf(u).rates, Budgets: OpenBudgetSet(u), Unreadable: partOf(u).unreadable,
 	}
 }
 

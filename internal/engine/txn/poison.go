@@ -115,7 +115,7 @@ func (e *Engine) Trap(place string, row base.UUID) {
 	}
 }
 
-// At records the row that the unit handles now: a panic is attributed to it.
+// At records the row that the transaction handles now: a panic is attributed to it.
 func (u *Tx) At(place string, row base.UUID) {
 	u.Row = row
 	u.Engine.Trap(place, row)
@@ -143,9 +143,9 @@ func (u *Tx) decide(cmd Command) error {
 	return cmd.Decide(u)
 }
 
-// gaveUp returns the error of a batch whose transaction panicked. The unit may be in any state: the error gives the transaction up, and the batch
-// is split until the command that causes the panic is alone. A panic while work is handed to claims is attributed to no command: the batch is tried
-// again without the hand-over, and a pick finds the row.
+// gaveUp returns the error of a batch whose transaction panicked. The transaction may be in any state: the error gives the transaction up, and the
+// batch is split until the command that causes the panic is alone. A panic while work is handed to claims is attributed to no command: the batch is
+// tried again without the hand-over, and a pick finds the row.
 func (e *Engine) gaveUp(batch []*Request, u *Tx, recovered any, err error) error {
 	if recovered == nil {
 		return err

@@ -1,4 +1,4 @@
-// Package waits keeps what executions wait for: suspensions, waitpoints, signals and approval links. A worker suspends, and whoever holds a token or may
+// Package waits keeps what executions wait for: suspensions, waitpoints, signals and approval links. A worker suspends, and a caller who holds a token or may
 // approve resumes. The records of one execution are loaded together, under its lock (docs.go, state.go); the room keeps them in step with the record
 // through the phases that it registers.
 package waits
@@ -28,10 +28,10 @@ func New(e *limits.Admission) *Waits {
 		Row:    func(u *txn.Tx, row *txn.Row) { markWaits(u, row) },
 		WantRemovable: func(_ *txn.Tx, row *txn.Row, want *store.Want) {
 			if row.Exec.Waits != nil {
-				want.Owned = append(want.Owned, DossierKey(row.Exec.ID.UUID))
+				want.Owned = append(want.Owned, WaitStateKey(row.Exec.ID.UUID))
 			}
 		},
-		Remove: func(u *txn.Tx, row *txn.Row) { removeWhereabouts(u, row.Exec.ID.UUID) },
+		Remove: func(u *txn.Tx, row *txn.Row) { removeLocators(u, row.Exec.ID.UUID) },
 	})
 	e.OnReborn(w.known.forgetAll)
 	w.measure()
