@@ -24,10 +24,16 @@ import (
 // Config sets up the engine and its connections. The zero value is useful.
 type Config struct {
 	flowfabric.EngineConfig
+	// Schema is the schema of the database in which the tables are, created if it does not exist: lower-case letters, digits and _. Two
+	// schemas are two stores. Nothing depends on search_path. Default DefaultSchema.
+	Schema    string
 	DirectURL string        // for wake-ups and migrations when the address of the store goes through a pooler
 	PoolSize  int           // connections; default 8
 	Timeout   time.Duration // bound of every call; default 30 s
 }
+
+// DefaultSchema is the schema of the tables unless Config names another.
+const DefaultSchema = postgres.DefaultSchema
 
 // Open opens the store in a database and runs the engine on it until Close. The schema is brought up to date.
 //
@@ -42,6 +48,7 @@ func Open(ctx context.Context, url string, cfg ...Config) (*flowfabric.Client, e
 	return inprocess.Open(ctx, inprocess.Store{
 		Open: func(ctx context.Context, o inprocess.StoreOptions) (store.Store, error) {
 			c := postgres.Config{
+				Schema: options.Schema, Program: o.Program,
 				DirectURL: options.DirectURL, PoolSize: options.PoolSize, Timeout: options.Timeout,
 				Migrate: o.Migrate.String(), UnsafeDurability: o.UnsafeDurability, Logger: o.Logger, Clock: o.Clock,
 			}
@@ -52,6 +59,7 @@ func Open(ctx context.Context, url string, cfg ...Config) (*flowfabric.Client, e
 		},
 		DirectURL: options.DirectURL,
 		Settings: []api.Setting{
+			inprocess.SettingOf("FF_STORE_SCHEMA", options.Schema != "", cmp.Or(options.Schema, postgres.DefaultSchema)),
 			inprocess.SettingOf("FF_STORE_POOL", options.PoolSize != 0, strconv.Itoa(cmp.Or(options.PoolSize, postgres.DefaultPool))),
 			inprocess.SettingOf("FF_STORE_TIMEOUT", options.Timeout != 0, cmp.Or(options.Timeout, postgres.DefaultTimeout).String()),
 		},
@@ -81,7 +89,11 @@ var guests = inprocess.Guests{"postgres": postgres.NewGuest}
 // MigrateConfig says how to migrate. The zero value brings a store up to date.
 type MigrateConfig struct {
 	api.MigrateConfig
+	Schema    string // as in Config
 	DirectURL string // as in Config
+	// Force applies steps and moves tables although programs that need them as they are have the store open. These programs fail until
+	// they are replaced.
+	Force bool
 }
 
 // Schema is how far the tables of a store are.
@@ -100,7 +112,9 @@ func SchemaOf(ctx context.Context, url string, cfg ...MigrateConfig) (Schema, er
 }
 
 // Migrate brings the tables of a database up to date without opening it, under a lock: of many processes one does each step. A step is
-// one transaction. A store that is newer than this module is refused.
+// one transaction. Tables that an earlier version made outside of the schema are moved there. A step that takes something away is refused
+// while programs that need it have the store open. A store that is newer than this module is refused, unless it says that this module may
+// use it.
 //
 // Codes: those of Open; invalid_argument also for a To that lies behind the store or does not exist.
 func Migrate(ctx context.Context, url string, cfg ...MigrateConfig) (Schema, error) {
@@ -108,11 +122,12 @@ func Migrate(ctx context.Context, url string, cfg ...MigrateConfig) (Schema, err
 	if err != nil {
 		return Schema{}, err
 	}
-	return inprocess.Schema(postgres.Migrate(ctx, url, options.store(), options.To, inprocess.Told(options.MigrateConfig)))
+	return inprocess.Schema(postgres.Migrate(ctx, url, options.store(),
+		postgres.Forward{To: options.To, Force: options.Force, Told: inprocess.Told(options.MigrateConfig)}))
 }
 
 func (cfg MigrateConfig) store() postgres.Config {
-	return postgres.Config{UnsafeDurability: cfg.UnsafeDurability, DirectURL: cfg.DirectURL}
+	return postgres.Config{Schema: cfg.Schema, UnsafeDurability: cfg.UnsafeDurability, DirectURL: cfg.DirectURL}
 }
 
 // KnownSchema is how far the tables are that this module knows.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/clock"
@@ -26,8 +27,15 @@ const (
 	DefaultLockWait = 50 * time.Millisecond
 )
 
+// DefaultSchema is the schema of the database that holds the tables unless Config names another.
+const DefaultSchema = "flowfabric"
+
 // Config configures a Postgres store. The zero value is suitable for a server that is reached directly.
 type Config struct {
+	// Schema is the schema of the database that holds the tables; it is created if it does not exist. "": DefaultSchema.
+	Schema string
+	// Program is the version of this program, for others that have the store open. "": unknown.
+	Program string
 	// DirectURL reaches the same database without the pooler of the main address; hints are received and migrations run there. "" unless there is a
 	// pooler.
 	DirectURL string
@@ -57,7 +65,32 @@ type Config struct {
 	Clock clock.Clock
 	// Logger logs trouble that no call reports. Nil: nothing is logged.
 	Logger *slog.Logger
+
+	// steps replaces the steps of the schema, for tests. Nil: those of this program.
+	steps []migration
 }
+
+// CheckSchema refuses a name that no schema of a store may have.
+func CheckSchema(name string) error {
+	if err := checkSchemaName(name); err != nil {
+		return base.Invalid("store_schema", "%w", err).WithHint("use lower-case letters, digits and _, for example %s", DefaultSchema)
+	}
+	return nil
+}
+
+func checkSchemaName(name string) error {
+	valid := name != "" && len(name) <= longestName && !strings.HasPrefix(name, "pg_") && name != "information_schema"
+	for i, c := range name {
+		valid = valid && (c == '_' || c >= 'a' && c <= 'z' || i > 0 && c >= '0' && c <= '9')
+	}
+	if !valid {
+		return fmt.Errorf("%q is not a name for the schema of a store", name)
+	}
+	return nil
+}
+
+// longestName is the maximum length of a name in Postgres.
+const longestName = 63
 
 func (c *Config) pooled() bool { return c.Pooled || c.DirectURL != "" }
 
@@ -80,6 +113,12 @@ func (c *Config) normalize() error {
 	case "", MigrateAuto, MigrateCheck, MigrateOff:
 	default:
 		problems = append(problems, fmt.Errorf("config: Migrate %q is none of auto, check, off", c.Migrate))
+	}
+	if c.Schema == "" {
+		c.Schema = DefaultSchema
+	}
+	if err := checkSchemaName(c.Schema); err != nil {
+		problems = append(problems, fmt.Errorf("config: %w", err))
 	}
 	if err := errors.Join(problems...); err != nil {
 		return base.Invalid("store", "%w", err)

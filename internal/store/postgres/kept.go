@@ -32,6 +32,8 @@ func finishing(conn *pgconn.PgConn) ctxwatch.Handler {
 type keptPool struct {
 	pool *pgxpool.Pool
 	size int
+	// The statements that they have prepared are for tables in this schema.
+	schema string
 	// The settings of the sessions.
 	timeout, idleLimit, lockWait time.Duration
 }
@@ -76,7 +78,7 @@ func (k *Kept) pool(cfg *Config) *pgxpool.Pool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for i, kept := range k.pools {
-		if kept.size == cfg.PoolSize && kept.timeout == cfg.Timeout && kept.idleLimit == cfg.IdleLimit && kept.lockWait == cfg.LockWait {
+		if kept.size == cfg.PoolSize && kept.schema == cfg.Schema && kept.timeout == cfg.Timeout && kept.idleLimit == cfg.IdleLimit && kept.lockWait == cfg.LockWait {
 			k.pools = append(k.pools[:i], k.pools[i+1:]...)
 			return kept.pool
 		}
@@ -91,7 +93,7 @@ func (k *Kept) keepPool(cfg *Config, pool *pgxpool.Pool) bool {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.pools = append(k.pools, keptPool{pool, cfg.PoolSize, cfg.Timeout, cfg.IdleLimit, cfg.LockWait})
+	k.pools = append(k.pools, keptPool{pool, cfg.PoolSize, cfg.Schema, cfg.Timeout, cfg.IdleLimit, cfg.LockWait})
 	return true
 }
 

@@ -43,6 +43,14 @@ type Store struct {
 	logID     atomic.Pointer[base.UUID] // as last read
 	memory    atomic.Pointer[memory]
 	service   string            // that stores commits below the server; "": none
+	schema    string            // of the database, that has the tables
+	olderIn   string            // where a program from before schemas could be chosen finds its tables; "": nowhere
+	found     bool              // there is a store
+	unsettled bool              // the store was made by such a program and is where it was
+	entered   bool              // the store lists this program
+	beaten    atomic.Int64      // when that was last renewed, by the host's clock
+	outdated  atomic.Bool       // the store has a schema that this program must not use
+	ages      string            // the expression that names an incarnation
 	texts     map[string]string // statements of trips, by name
 	cold      map[string]string // statements that run individually
 	keeps     map[string]bool   // which of them a connection prepares and keeps
@@ -69,16 +77,16 @@ func Open(ctx context.Context, url string, cfg Config) (*Store, error) {
 	if cfg.Kept == nil {
 		cfg.Kept, _ = ctx.Value(keptKey{}).(*Kept)
 	}
-	s := &Store{cfg: cfg, name: rand.Text(), url: url, impatient: milliseconds(cfg.LockWait), notes: quiet.New(cfg.Logger, cfg.Clock)}
+	s := newStore(url, cfg)
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
-	if err := s.loadTexts(); err != nil {
+	if err := s.loadTexts(cfg.Schema); err != nil {
 		return nil, err
 	}
 	if err := s.lookForPooler(ctx); err != nil {
 		return nil, fault(unfit(err))
 	}
-	err := s.apart(ctx, func(conn *pgx.Conn) error {
+	err := s.firstApart(ctx, func(conn *pgx.Conn) error {
 		if err := s.inspect(ctx, conn); err != nil {
 			return err
 		}
@@ -87,6 +95,7 @@ func Open(ctx context.Context, url string, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fault(unfit(err))
 	}
+	s.measure()
 	if err := s.connect(ctx); err != nil {
 		return nil, fault(err)
 	}
@@ -119,14 +128,25 @@ func (s *Store) lookForPooler(ctx context.Context) error {
 	return nil
 }
 
-// loadTexts reads the statements. Those of a search are planned for each query and not prepared.
-func (s *Store) loadTexts() error {
+func newStore(url string, cfg Config) *Store {
+	return &Store{cfg: cfg, name: rand.Text(), url: url, impatient: milliseconds(cfg.LockWait), notes: quiet.New(cfg.Logger, cfg.Clock)}
+}
+
+// loadTexts reads the statements, for tables in that schema. Those of a search are planned for each query and not prepared.
+func (s *Store) loadTexts(schema string) error {
 	texts, err := sqltext.Load(files, "statements/*.sql")
 	if err != nil {
 		return err
 	}
 	if s.cold, err = sqltext.Load(files, "cold/*.sql"); err != nil {
 		return err
+	}
+	s.schema = schema
+	replacer := s.replacer()
+	for _, list := range []map[string]string{texts, s.cold} {
+		for name, text := range list {
+			list[name] = replacer.Replace(text)
+		}
 	}
 	s.keeps = make(map[string]bool, len(texts))
 	filter := texts["filter"]
@@ -138,10 +158,24 @@ func (s *Store) loadTexts() error {
 		}
 		s.keeps[name] = true
 	}
-	s.texts = texts
-	s.measure()
+	if s.texts = texts; s.ages != "" {
+		delete(s.cold, "incarnation")
+		delete(s.cold, "incarnation_without_timeline")
+	}
 	return nil
 }
+
+// replacer inserts what is known of the database into the text of a statement: the schema of the tables, quoted, and the expression that names an
+// incarnation.
+func (s *Store) replacer() *strings.Replacer {
+	known := []string{"{schema}", quoted(s.schema)}
+	if s.ages != "" {
+		known = append(known, "{incarnation}", s.ages)
+	}
+	return strings.NewReplacer(known...)
+}
+
+func quoted(schema string) string { return pgx.Identifier{schema}.Sanitize() }
 
 // inspect checks the server and migrates.
 func (s *Store) inspect(ctx context.Context, conn *pgx.Conn) (err error) {
@@ -157,6 +191,9 @@ func (s *Store) inspect(ctx context.Context, conn *pgx.Conn) (err error) {
 	if s.info.Schema, err = s.migrate(ctx, conn); err != nil {
 		return err
 	}
+	if err := s.enter(ctx, conn); err != nil {
+		return err
+	}
 	return s.checkRights(ctx, conn)
 }
 
@@ -167,6 +204,23 @@ func (s *Store) apart(ctx context.Context, do func(conn *pgx.Conn) error) error 
 		return err
 	}
 	defer s.leave(ctx, conn)
+	if err := s.limit(ctx, conn); err != nil {
+		return err
+	}
+	return do(conn)
+}
+
+// firstApart is apart for the first session of a store: it also finds out where a program from before schemas could be chosen has its tables, by
+// the search path that the address sets. Sessions do not depend on it from then on.
+func (s *Store) firstApart(ctx context.Context, do func(conn *pgx.Conn) error) error {
+	conn, err := s.session(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.leave(ctx, conn)
+	if err := conn.QueryRow(ctx, s.cold["older_place"]).Scan(&s.olderIn); err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return err
+	}
 	if err := s.limit(ctx, conn); err != nil {
 		return err
 	}
@@ -291,7 +345,7 @@ func (s *Store) settle(ctx context.Context, conn *pgx.Conn) error {
 		return err
 	}
 	s.info.Kind, s.info.Shared, s.info.Pool = "postgres", true, s.cfg.PoolSize
-	s.info.Installation = id
+	s.info.Installation, s.info.Tables = id, s.schema
 	s.logID.Store((*base.UUID)(&logID))
 	m.log.known(max(floor, position))
 	s.memory.Store(m)
@@ -307,6 +361,10 @@ func (s *Store) Info() store.Info {
 
 // Close closes the connections. Open transactions must be ended before.
 func (s *Store) Close() error {
+	if s.closed.Load() {
+		return nil
+	}
+	s.leaveProgram()
 	if !s.closed.Swap(true) && !s.cfg.Kept.keepPool(&s.cfg, s.pool) {
 		s.pool.Close()
 	}
@@ -317,6 +375,9 @@ var errClosed = errors.New("no connection: the store is closed")
 
 // acquire takes a connection of the pool.
 func (s *Store) acquire(ctx context.Context) (*pgxpool.Conn, error) {
+	if s.outdated.Load() {
+		return nil, &store.Fault{Kind: store.Unavailable, Err: errOutdated()}
+	}
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
 		return nil, &store.Fault{Kind: store.Unavailable, Err: fmt.Errorf("no connection: %w", err)}
