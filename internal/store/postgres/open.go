@@ -212,7 +212,21 @@ func (s *Store) apart(ctx context.Context, do func(conn *pgx.Conn) error) error 
 
 // firstApart is apart for the first session of a store: it also finds out where a program from before schemas could be chosen has its tables, by
 // the search path that the address sets. Sessions do not depend on it from then on.
-func (s *Store) firstApart(ctx context.Context, do func(conn *pgx.Conn) error) error {
+//
+// do is run again if the server has ended the session because this process, or its machine, stood still in a transaction.
+func (s *Store) firstApart(ctx context.Context, do func(conn *pgx.Conn) error) (err error) {
+	for range firstTries {
+		if err = s.oneApart(ctx, do); !isCode(err, idleCode) {
+			break
+		}
+	}
+	return err
+}
+
+// firstTries is how often the first session of a store is tried.
+const firstTries = 5
+
+func (s *Store) oneApart(ctx context.Context, do func(conn *pgx.Conn) error) error {
 	conn, err := s.session(ctx)
 	if err != nil {
 		return err
