@@ -82,7 +82,7 @@ func (s *Store) migrate(ctx context.Context, conn *pgx.Conn) (int, error) {
 			s.cfg.Logger.Info("the schema of the store was brought up to date", "schema", schema.Level, "steps", steps)
 		}
 		if isKept(err) && schema.OnlyTakes() {
-			s.cfg.Logger.Warn("a step of the schema waits for older programs to end", "step", schema.Level+1, "reason", err)
+			s.cfg.Logger.Warn("a step of the schema waits for older programs to end", "step", schema.Level+1, "error", err)
 			err = nil
 		}
 		return schema.Level, refusal(err)

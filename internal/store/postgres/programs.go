@@ -135,14 +135,13 @@ func (s *Store) goHome(ctx context.Context, tx pgx.Tx) error {
 	}
 	err := s.tryMove(ctx, tx, false)
 	if err == nil {
-		s.cfg.Logger.Info("the tables of the store were moved to a schema of their own", "from", from, "to", s.schema)
+		s.cfg.Logger.Info("the tables of the store were moved to a schema of their own", "schema", s.schema)
 		return nil
 	}
 	if !isKept(err) {
 		return err
 	}
-	s.cfg.Logger.Warn("the tables of the store are used where an earlier version made them", "schema", from, "reason", err,
-		"to_move_them", "stop all programs that use the store, then start one, or run flowfabric migrate up")
+	s.cfg.Logger.Warn("the tables of the store are used where an earlier version made them", "schema", from, "error", err)
 	return s.loadTexts(from)
 }
 
