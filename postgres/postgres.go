@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
@@ -41,14 +42,39 @@ const DefaultSchema = postgres.DefaultSchema
 // Of keys: invalid_kid, invalid_secret_hex, seed_conflict when the store has another signing key, master_key_required and
 // master_key_mismatch when its secrets are sealed under another master key.
 func Open(ctx context.Context, url string, cfg ...Config) (*flowfabric.Client, error) {
+	return open(ctx, url, nil, cfg)
+}
+
+// OpenPool is Open on connections of a pool of the program's own, with its dialer, its credentials and its hooks. The pool stays the program's: Close
+// of the client does not close it, and its sessions keep their settings, because the engine sets what it needs for each of its transactions. The
+// engine hears of the work of other processes on a connection beside the pool, which is made with the configuration and the hooks of the pool.
+//
+// The pool needs at least 4 connections, and more if the program holds some of them for long: a call that finds none free waits for one
+// up to Timeout and then fails with store_unavailable, as calls do after the pool was closed. Close the client before the pool. No statements are
+// prepared on the sessions of the pool, so that Open with an address is faster.
+//
+// Codes: those of Open; invalid_argument for a pool that is too small, whose sessions begin transactions with another isolation than read committed or
+// read-only, and for a PoolSize.
+func OpenPool(ctx context.Context, pool *pgxpool.Pool, cfg ...Config) (*flowfabric.Client, error) {
+	if pool == nil {
+		return nil, api.AsError(base.Invalid("pool", "the pool is nil"))
+	}
+	return open(ctx, "", pool, cfg)
+}
+
+func open(ctx context.Context, url string, pool *pgxpool.Pool, cfg []Config) (*flowfabric.Client, error) {
 	options, err := transport.Single(cfg)
 	if err != nil {
 		return nil, err
 	}
+	size := cmp.Or(options.PoolSize, postgres.DefaultPool)
+	if pool != nil {
+		size = int(pool.Config().MaxConns)
+	}
 	return inprocess.Open(ctx, inprocess.Store{
 		Open: func(ctx context.Context, o inprocess.StoreOptions) (store.Store, error) {
 			c := postgres.Config{
-				Schema: options.Schema, Program: o.Program,
+				Schema: options.Schema, Program: o.Program, Pool: pool,
 				DirectURL: options.DirectURL, PoolSize: options.PoolSize, Timeout: options.Timeout,
 				Migrate: o.Migrate.String(), UnsafeDurability: o.UnsafeDurability, Logger: o.Logger, Clock: o.Clock,
 			}
@@ -60,7 +86,7 @@ func Open(ctx context.Context, url string, cfg ...Config) (*flowfabric.Client, e
 		DirectURL: options.DirectURL,
 		Settings: []api.Setting{
 			inprocess.SettingOf("FF_STORE_SCHEMA", options.Schema != "", cmp.Or(options.Schema, postgres.DefaultSchema)),
-			inprocess.SettingOf("FF_STORE_POOL", options.PoolSize != 0, strconv.Itoa(cmp.Or(options.PoolSize, postgres.DefaultPool))),
+			inprocess.SettingOf("FF_STORE_POOL", options.PoolSize != 0 || pool != nil, strconv.Itoa(size)),
 			inprocess.SettingOf("FF_STORE_TIMEOUT", options.Timeout != 0, cmp.Or(options.Timeout, postgres.DefaultTimeout).String()),
 		},
 	}, options.EngineConfig)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 )
@@ -42,7 +44,10 @@ type Config struct {
 	// Pooled states that the main address goes through a pooler in transaction mode. It is implied by DirectURL, and detected otherwise. Without a
 	// DirectURL no hints are received then, and only the poll wakes this process.
 	Pooled bool
-	// PoolSize is the maximum number of connections. 0: DefaultPool.
+	// Pool is a pool of the user's, which is used in place of one of the store's own and never closed. Its size and its hooks stay the user's, and its
+	// sessions keep their settings: what a transaction of the store needs is set for that transaction alone.
+	Pool *pgxpool.Pool
+	// PoolSize is the maximum number of connections. 0: DefaultPool, or that of Pool.
 	PoolSize int
 	// Migrate is MigrateAuto, MigrateCheck or MigrateOff. "": MigrateAuto.
 	Migrate string
@@ -92,6 +97,30 @@ func checkSchemaName(name string) error {
 // longestName is the maximum length of a name in Postgres.
 const longestName = 63
 
+// perTransaction reports whether each transaction needs its settings, because the sessions are shared with others: through a pooler, or in a pool of
+// the user's.
+func (c *Config) perTransaction() bool { return c.Pool != nil || c.pooled() }
+
+// LeastPool is the smallest pool of a user that a store works with: one connection each for commits, reads, and the user's own transaction that
+// waits for a command, and one to spare.
+const LeastPool = 4
+
+// checkPool takes the size from a pool of the user's.
+func (c *Config) checkPool() error {
+	if c.Pool == nil {
+		return nil
+	}
+	most := int(c.Pool.Config().MaxConns)
+	switch {
+	case c.PoolSize != 0:
+		return errors.New("config: PoolSize is set, and the pool has a size")
+	case most < LeastPool:
+		return fmt.Errorf("config: the pool has at most %d connections, and the store needs %d: raise MaxConns", most, LeastPool)
+	}
+	c.PoolSize = most
+	return nil
+}
+
 func (c *Config) pooled() bool { return c.Pooled || c.DirectURL != "" }
 
 // normalize fills in the defaults and reports every problem at once.
@@ -120,6 +149,7 @@ func (c *Config) normalize() error {
 	if err := checkSchemaName(c.Schema); err != nil {
 		problems = append(problems, fmt.Errorf("config: %w", err))
 	}
+	problems = append(problems, c.checkPool())
 	if err := errors.Join(problems...); err != nil {
 		return base.Invalid("store", "%w", err)
 	}

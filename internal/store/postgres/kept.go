@@ -72,7 +72,7 @@ func (k *Kept) Len() int {
 
 // pool takes a pool that suits the store; nil if there is none.
 func (k *Kept) pool(cfg *Config) *pgxpool.Pool {
-	if k == nil || cfg.pooled() {
+	if k == nil || cfg.perTransaction() {
 		return nil
 	}
 	k.mu.Lock()
@@ -88,7 +88,7 @@ func (k *Kept) pool(cfg *Config) *pgxpool.Pool {
 
 // keepPool reports whether it keeps the pool of a closed store. A pool with a connection that stays in use is not kept.
 func (k *Kept) keepPool(cfg *Config, pool *pgxpool.Pool) bool {
-	if k == nil || cfg.pooled() || !allGivenBack(pool) {
+	if k == nil || cfg.perTransaction() || !allGivenBack(pool) {
 		return false
 	}
 	k.mu.Lock()

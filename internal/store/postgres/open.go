@@ -67,7 +67,7 @@ var (
 	_ store.Sizer       = (*Store)(nil)
 )
 
-// Open connects to the database at url and migrates its schema as cfg states. It refuses, with code invalid_argument, servers that are too old or
+// Open connects to the database at url, or to that of Config.Pool, and migrates its schema as cfg states. It refuses, with code invalid_argument, servers that are too old or
 // may lose commits, schemas newer than this program, and roles without the rights that a store needs. A server that does not answer is the fault
 // Unavailable.
 func Open(ctx context.Context, url string, cfg Config) (*Store, error) {
@@ -97,6 +97,7 @@ func Open(ctx context.Context, url string, cfg Config) (*Store, error) {
 	}
 	s.measure()
 	if err := s.connect(ctx); err != nil {
+		s.leaveProgram()
 		return nil, fault(err)
 	}
 	if _, err := s.Now(ctx); err != nil {
@@ -250,12 +251,35 @@ func (s *Store) session(ctx context.Context) (*pgx.Conn, error) {
 	if conn := s.cfg.Kept.conn(); conn != nil {
 		return conn, nil
 	}
-	return pgx.ConnectConfig(ctx, config)
+	if s.cfg.Pool == nil || s.cfg.DirectURL != "" {
+		return pgx.ConnectConfig(ctx, config)
+	}
+	return connectAs(ctx, s.cfg.Pool.Config(), config)
+}
+
+// connectAs makes a connection as a pool makes its own, with its hooks.
+func connectAs(ctx context.Context, pool *pgxpool.Config, config *pgx.ConnConfig) (*pgx.Conn, error) {
+	if pool.BeforeConnect != nil {
+		if err := pool.BeforeConnect(ctx, config); err != nil {
+			return nil, err
+		}
+	}
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil || pool.AfterConnect == nil {
+		return conn, err
+	}
+	if err := pool.AfterConnect(ctx, conn); err != nil {
+		return nil, errors.Join(err, conn.Close(context.WithoutCancel(ctx)))
+	}
+	return conn, nil
 }
 
 // leave closes a session or keeps it. A session through a pooler does not belong to one server session and is not kept.
 func (s *Store) leave(ctx context.Context, conn *pgx.Conn) {
 	if s.cfg.pooled() && s.cfg.DirectURL == "" || !s.cfg.Kept.keepConn(conn) {
+		if pool := s.cfg.Pool; pool != nil && s.cfg.DirectURL == "" && pool.Config().BeforeClose != nil {
+			pool.Config().BeforeClose(conn)
+		}
 		_ = conn.Close(context.WithoutCancel(ctx))
 	}
 }
@@ -288,7 +312,13 @@ func (s *Store) directConfig() (*pgx.ConnConfig, error) {
 	if url == "" {
 		url = s.url
 	}
-	config, err := pgx.ParseConfig(url)
+	var config *pgx.ConnConfig
+	var err error
+	if s.cfg.Pool != nil && s.cfg.DirectURL == "" {
+		config = s.cfg.Pool.Config().ConnConfig
+	} else {
+		config, err = pgx.ParseConfig(url)
+	}
 	if err != nil {
 		return nil, base.Invalid("store", "the address of the database cannot be read").WithHint("write postgres://user@host/database")
 	}
@@ -328,6 +358,10 @@ func (s *Store) checkServer(ctx context.Context, conn *pgx.Conn) error {
 const trusted = 10 * time.Second
 
 func (s *Store) connect(ctx context.Context) error {
+	if s.cfg.Pool != nil {
+		s.pool = s.cfg.Pool
+		return s.checkSessions(ctx)
+	}
 	if s.pool = s.cfg.Kept.pool(&s.cfg); s.pool != nil {
 		return nil
 	}
@@ -345,6 +379,25 @@ func (s *Store) connect(ctx context.Context) error {
 	}
 	s.pool, err = pgxpool.NewWithConfig(ctx, config)
 	return err
+}
+
+// checkSessions refuses a pool of the user's whose sessions begin transactions in a way that the store's must not have: statements that are sent
+// together without begin are such a transaction.
+func (s *Store) checkSessions(ctx context.Context) error {
+	conn, err := s.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	var isolation, readOnly string
+	if err := conn.QueryRow(ctx, s.cold["session_defaults"], pgx.QueryExecModeExec).Scan(&isolation, &readOnly); err != nil {
+		return err
+	}
+	if isolation != "read committed" || readOnly != "off" {
+		return base.Invalid("pool", "the sessions of the pool have default_transaction_isolation %s and default_transaction_read_only %s", isolation, readOnly).
+			WithHint("leave both at read committed and off, and choose another isolation in your own transactions")
+	}
+	return nil
 }
 
 // settle reads what does not change while the store is open, and creates log partitions.
@@ -379,7 +432,7 @@ func (s *Store) Close() error {
 		return nil
 	}
 	s.leaveProgram()
-	if !s.closed.Swap(true) && !s.cfg.Kept.keepPool(&s.cfg, s.pool) {
+	if !s.closed.Swap(true) && s.cfg.Pool == nil && !s.cfg.Kept.keepPool(&s.cfg, s.pool) {
 		s.pool.Close()
 	}
 	return nil

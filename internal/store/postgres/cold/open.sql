@@ -3,6 +3,9 @@
 -- name: backend
 select pg_backend_pid();
 
+-- name: session_defaults
+select current_setting('default_transaction_isolation'), current_setting('default_transaction_read_only');
+
 -- name: server
 select current_setting('server_version_num')::int, current_setting('server_version'), current_setting('fsync'),
        current_setting('full_page_writes'), current_setting('synchronous_commit'), current_setting('max_connections')::int;
