@@ -186,6 +186,7 @@ type Event struct {
 // Execution is an execution as it is stored at the end.
 type Execution struct {
 	ID, Kind, Key, Status, Result string
+	Parent                        string // execution that spawned it, whose cancel cancels it too; "": none
 	Expected                      string // status that its kind ends with unless it is cancelled
 	WantResult                    string // result that it ends with if it succeeds; "": not compared
 	Explanation                   string // of an execution that has not ended

@@ -214,6 +214,20 @@ func TestEach_contradiction_is_found_by_its_rule(t *testing.T) {
 	}
 }
 
+func TestA_child_may_be_cancelled_with_its_parent(t *testing.T) {
+	t.Parallel()
+	for parent, want := range map[string]int{"y": 0, "z": 1} { // y was cancelled
+		f := good()
+		f.Executions["child"] = history.Execution{ID: "child", Status: "cancelled", Expected: "succeeded", Parent: parent}
+		for _, e := range []history.Event{event(12, "execution.submitted", "child", `{}`), event(13, "execution.completed", "child", `{}`)} {
+			f.Log, f.Followed["follower"] = append(f.Log, e), append(f.Followed["follower"], e.ID)
+		}
+		if findings := history.Check(f); len(findings) != want {
+			t.Errorf("a child of %s: %v", parent, findings)
+		}
+	}
+}
+
 func TestAn_unknown_call_may_have_taken_effect_or_not(t *testing.T) {
 	t.Parallel()
 	for _, status := range []string{"succeeded", "cancelled"} {
