@@ -48,6 +48,13 @@ func (r *run) gather(ctx context.Context, client *flowfabric.Client, followed ma
 		}
 	}
 	g.edges()
+	if r.database != nil {
+		problems, err := r.database.unbalanced(ctx, len(g.facts.Executions))
+		if err != nil {
+			return nil, err
+		}
+		g.facts.Problems = append(g.facts.Problems, problems...)
+	}
 	found, err := panics(r.dir)
 	g.facts.Problems = append(g.facts.Problems, found...)
 	return g, err

@@ -254,6 +254,43 @@ func (d *database) ensure(ctx context.Context) error {
 	}
 }
 
+// unbalanced compares the tables with what the API has shown, once everything has ended: each execution is stored once, none is in a queue, and
+// the lease history of each has all epochs from 1.
+func (d *database) unbalanced(ctx context.Context, executions int) (problems []string, err error) {
+	conn, err := pgx.Connect(ctx, d.admin())
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	var schema string
+	if err := conn.QueryRow(ctx, "select schemaname from pg_tables where tablename = 'exec'").Scan(&schema); err != nil {
+		return nil, err
+	}
+	if _, err := conn.Exec(ctx, "set search_path to "+pgx.Identifier{schema}.Sanitize()); err != nil {
+		return nil, err
+	}
+	for _, check := range []struct {
+		what, sql string
+		want      int
+	}{
+		{"rows of executions", "select count(*) from exec", executions},
+		{"rows in queues", "select count(*) from queue", 0},
+		{"lease histories with gaps", "select count(*) from (select from lease group by id having min(epoch) <> 1 or max(epoch) <> count(*)) gaps", 0},
+	} {
+		var got int
+		if err := conn.QueryRow(ctx, check.sql).Scan(&got); err != nil {
+			return nil, fmt.Errorf("%s: %w", check.what, err)
+		}
+		if got != check.want {
+			problems = append(problems, fmt.Sprintf("SQL: %d %s, want %d", got, check.what, check.want))
+		}
+	}
+	return problems, nil
+}
+
+// admin is the address of the database of the run for a superuser, without a proxy.
+func (d *database) admin() string { return pgtest.URL(d.server.Socket(), "postgres", "crash") }
+
 // alive reports whether a process exists and has not ended.
 func alive(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

@@ -237,6 +237,33 @@ func TestAn_unknown_call_may_have_taken_effect_or_not(t *testing.T) {
 	}
 }
 
+func TestMany_unknown_calls_do_not_make_the_search_long(t *testing.T) {
+	t.Parallel()
+	f := &history.Facts{
+		Executions: map[string]history.Execution{"x": {ID: "x", Key: "k", Status: "succeeded"}},
+		Log: []history.Event{
+			event(1, "execution.submitted", "x", `{}`), event(2, "lease.acquired", "x", `{"lease_epoch":1}`),
+			event(3, "execution.completed", "x", `{"lease_epoch":1}`),
+		},
+	}
+	call := func(c history.Call, began, ended int64, outcome history.Outcome) {
+		c.Process, c.Number, c.Began, c.Ended, c.Outcome = "c", int64(len(f.Calls)), began, ended, outcome
+		f.Calls = append(f.Calls, c)
+	}
+	for i := range int64(40) {
+		call(history.Call{Name: history.Submit, Key: "k"}, i, 0, history.Unknown)
+	}
+	call(history.Call{Name: history.Claim, Execution: "x", Epoch: 1, Lease: "l"}, 50, 50, history.Done)
+	for i := range int64(40) {
+		call(history.Call{Name: history.Step, Execution: "x", Key: "a", Epoch: 1, Lease: "l"}, 60+i, 0, history.Unknown)
+		call(history.Call{Name: history.Complete, Execution: "x", Epoch: 1, Lease: "l"}, 60+i, 0, history.Unknown)
+		call(history.Call{Name: history.Get, Execution: "x"}, 60+i, 0, history.Unknown)
+	}
+	for _, finding := range history.Check(f) {
+		t.Error(finding)
+	}
+}
+
 func TestA_journal_keeps_the_calls_of_a_process_that_was_killed(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "j")
