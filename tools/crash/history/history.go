@@ -1,6 +1,6 @@
 // Package history records what clients and workers asked for and were told, and checks a whole run for contradictions: between what was
-// acknowledged and what is stored, between the event log and the leases, and within the life of each execution. It talks to nothing: whoever runs
-// clients and processes fills it.
+// acknowledged and what is stored, between the event log and the leases, and within the life of each execution. It talks to nothing: the program that runs
+// clients and processes fills it in.
 package history
 
 import (

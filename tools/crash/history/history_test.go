@@ -118,7 +118,7 @@ func amongCalls() []bad {
 		{"I8", "a key is stored twice", func(f *history.Facts) { change(f, "z", func(x *history.Execution) { x.Key = "kx" }) }},
 		{"I7", "an execution has not ended", func(f *history.Facts) { change(f, "z", func(x *history.Execution) { x.Status = "suspended" }) }},
 		{"I7", "an execution failed that should not", func(f *history.Facts) { change(f, "z", func(x *history.Execution) { x.Status = "failed" }) }},
-		{"I7", "an execution was cancelled by nobody", func(f *history.Facts) { change(f, "z", func(x *history.Execution) { x.Status = "cancelled" }) }},
+		{"I7", "an execution was cancelled without a command", func(f *history.Facts) { change(f, "z", func(x *history.Execution) { x.Status = "cancelled" }) }},
 		{"I7", "a flow has not ended", func(f *history.Facts) { f.Flows["f"] = "open" }},
 		{"I5", "a result is another one", func(f *history.Facts) { change(f, "x", func(x *history.Execution) { x.Result = "other" }) }},
 		{"I5", "an end that was read has changed", func(f *history.Facts) {
