@@ -99,7 +99,8 @@ func (g *gatherer) execution(ctx context.Context, id flowfabric.ID) error {
 		return fmt.Errorf("reading %s: %w", id, err)
 	}
 	stored := history.Execution{
-		ID: string(id), Kind: x.Kind, Key: x.IdempotencyKey, Status: string(x.Status), Result: string(x.Result.Data), Expected: "succeeded",
+		ID: string(id), Kind: x.Kind, Key: x.IdempotencyKey, Status: string(x.Status), Result: string(x.Result.Data),
+		Parent: string(x.ParentID), Expected: "succeeded",
 	}
 	if kind(x.Kind) == doomed {
 		stored.Expected = "failed"
@@ -161,7 +162,7 @@ func (g *gatherer) signals(ctx context.Context, x *flowfabric.Execution) (all []
 		if err != nil {
 			return nil, fmt.Errorf("the signals of %s: %w", x.ID, err)
 		}
-		all = append(all, history.Signal{ID: s.ID, Payload: string(s.Payload.Data)})
+		all = append(all, history.Signal{ID: s.ID})
 	}
 	return all, nil
 }

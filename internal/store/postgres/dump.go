@@ -21,7 +21,7 @@ import (
 
 // Dumped describes a dump.
 type Dumped struct {
-	Schema string           // that has the tables, quoted as in statements
+	Schema string           // that has the tables
 	Rows   map[string]int64 // by table
 }
 
@@ -60,12 +60,15 @@ func Dump(ctx context.Context, url string, cfg Config, w io.Writer) (dumped Dump
 			if err := s.patient(ctx, tx); err != nil {
 				return err
 			}
-			level, _, err := s.standing(ctx, tx)
+			if _, err := s.locate(ctx, tx); err != nil {
+				return err
+			}
+			schema, _, err := s.standing(ctx, tx)
 			if err != nil {
 				return err
 			}
-			if level.Level == 0 {
-				return level.Older()
+			if schema.Level == 0 {
+				return schema.Older()
 			}
 			dumped, err = s.dump(ctx, tx, w)
 			return err
@@ -81,8 +84,9 @@ func (s *Store) patient(ctx context.Context, tx pgx.Tx) error {
 }
 
 func (s *Store) dump(ctx context.Context, tx pgx.Tx, w io.Writer) (dumped Dumped, err error) {
+	dumped.Schema = s.schema
 	var major int
-	if err := tx.QueryRow(ctx, s.cold["store_place"]).Scan(&dumped.Schema, &major); err != nil {
+	if err := tx.QueryRow(ctx, s.cold["server_major"]).Scan(&major); err != nil {
 		return dumped, err
 	}
 	if err := checkTool(ctx, "pg_dump", major); err != nil {
@@ -99,7 +103,7 @@ func (s *Store) dump(ctx context.Context, tx pgx.Tx, w io.Writer) (dumped Dumped
 	if err != nil {
 		return dumped, err
 	}
-	run := tool(ctx, "pg_dump", "--format=custom", "--no-password", "--no-owner", "--no-privileges", "--schema="+dumped.Schema, "--snapshot="+snapshot)
+	run := tool(ctx, "pg_dump", "--format=custom", "--no-password", "--no-owner", "--no-privileges", "--schema="+quoted(dumped.Schema), "--snapshot="+snapshot)
 	run.cmd.Env, run.cmd.Stdout = append(run.cmd.Env, environ...), w
 	return dumped, run.wait()
 }
@@ -146,18 +150,10 @@ func schemaOf(ctx context.Context, path string) (string, error) {
 	for line := range strings.Lines(list.String()) {
 		// 217; 1259 16385 TABLE flowfabric installation owner
 		if fields := strings.Fields(line); len(fields) > 5 && fields[3] == "TABLE" && fields[5] == "installation" {
-			return quoted(fields[4]), nil
+			return fields[4], nil
 		}
 	}
 	return "", base.Errorf(base.CodeCorruption, "%s is not a backup of a FlowFabric store", path)
-}
-
-// quoted returns a name as statements have it: in quotes only if it needs them.
-func quoted(name string) string {
-	if strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == "" {
-		return name
-	}
-	return pgx.Identifier{name}.Sanitize()
 }
 
 // process is a program of Postgres that runs.

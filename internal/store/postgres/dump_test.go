@@ -43,22 +43,12 @@ func dumpFile(t *testing.T, url string) (string, Dumped) {
 func someRows(t *testing.T, s *Store, url string) {
 	t.Helper()
 	conn := connectAt(t, url)
-	execute(t, conn, "select set_config('search_path', $1, false)", schemaAt(t, s))
+	execute(t, conn, "select set_config('search_path', $1, false)", s.schema)
 	execute(t, conn, `insert into lane (name, settings, revision, since, counting, registered_by)
 		select E'a\\.\n\tb' || g, '{"state":"active"}', 1, 1, false, E'\\.\n' from generate_series(1, 1000) g`)
 	if err := conn.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// schemaAt is the schema that has the tables of a store.
-func schemaAt(t *testing.T, s *Store) (schema string) {
-	t.Helper()
-	var major int
-	if err := s.pool.QueryRow(t.Context(), s.cold["store_place"]).Scan(&schema, &major); err != nil {
-		t.Fatal(err)
-	}
-	return schema
 }
 
 func restored(t *testing.T, url, path string, replace bool) (Dumped, error) {

@@ -27,7 +27,7 @@ func Restore(ctx context.Context, address string, cfg Config, path string, repla
 			if err := s.patient(ctx, tx); err != nil {
 				return err
 			}
-			if _, err := tx.Exec(ctx, s.cold["migration_lock"], int64(migrationLock)); err != nil { // no process migrates meanwhile
+			if err := s.lockSchema(ctx, tx); err != nil { // no process migrates meanwhile
 				return err
 			}
 			if err := s.mayRestore(ctx, tx, dumped.Schema, replace); err != nil {
@@ -79,9 +79,10 @@ func (s *Store) load(ctx context.Context, tx pgx.Tx, path string) (map[string]in
 
 // loaded checks what was loaded, and marks it as a copy.
 func (s *Store) loaded(ctx context.Context, tx pgx.Tx, dumped Dumped) error {
-	if _, err := tx.Exec(ctx, s.cold["look_in"], dumped.Schema); err != nil {
+	if err := s.loadTexts(dumped.Schema); err != nil { // it may not be the configured one
 		return err
 	}
+	s.found = true
 	found, err := s.rowsByTable(ctx, tx, dumped.Schema)
 	if err != nil {
 		return err

@@ -118,7 +118,7 @@ func amongCalls() []bad {
 		{"I8", "a key is stored twice", func(f *history.Facts) { change(f, "z", func(x *history.Execution) { x.Key = "kx" }) }},
 		{"I7", "an execution has not ended", func(f *history.Facts) { change(f, "z", func(x *history.Execution) { x.Status = "suspended" }) }},
 		{"I7", "an execution failed that should not", func(f *history.Facts) { change(f, "z", func(x *history.Execution) { x.Status = "failed" }) }},
-		{"I7", "an execution was cancelled by nobody", func(f *history.Facts) { change(f, "z", func(x *history.Execution) { x.Status = "cancelled" }) }},
+		{"I7", "an execution was cancelled without a command", func(f *history.Facts) { change(f, "z", func(x *history.Execution) { x.Status = "cancelled" }) }},
 		{"I7", "a flow has not ended", func(f *history.Facts) { f.Flows["f"] = "open" }},
 		{"I5", "a result is another one", func(f *history.Facts) { change(f, "x", func(x *history.Execution) { x.Result = "other" }) }},
 		{"I5", "an end that was read has changed", func(f *history.Facts) {
@@ -211,6 +211,20 @@ func TestEach_contradiction_is_found_by_its_rule(t *testing.T) {
 				t.Errorf("%s was not found; found: %v", b.rule, findings)
 			}
 		})
+	}
+}
+
+func TestA_child_may_be_cancelled_with_its_parent(t *testing.T) {
+	t.Parallel()
+	for parent, want := range map[string]int{"y": 0, "z": 1} { // y was cancelled
+		f := good()
+		f.Executions["child"] = history.Execution{ID: "child", Status: "cancelled", Expected: "succeeded", Parent: parent}
+		for _, e := range []history.Event{event(12, "execution.submitted", "child", `{}`), event(13, "execution.completed", "child", `{}`)} {
+			f.Log, f.Followed["follower"] = append(f.Log, e), append(f.Followed["follower"], e.ID)
+		}
+		if findings := history.Check(f); len(findings) != want {
+			t.Errorf("a child of %s: %v", parent, findings)
+		}
 	}
 }
 

@@ -21,7 +21,7 @@ import (
 // postgresConfig returns the settings for a dump or its restoration.
 func postgresConfig(v *settings.Values) postgres.Config {
 	return postgres.Config{
-		DirectURL: settings.Get[string](v, "store-direct-url"), UnsafeDurability: settings.Get[bool](v, "unsafe-durability"),
+		Schema: settings.Get[string](v, "store-schema"), DirectURL: settings.Get[string](v, "store-direct-url"), UnsafeDurability: settings.Get[bool](v, "unsafe-durability"),
 	}
 }
 
