@@ -31,6 +31,9 @@ func (u *Tx) Commit(ctx context.Context, commands []string) error {
 			return err
 		}
 	}
+	if err := u.carries(); err != nil {
+		return err
+	}
 	u.gather()
 	if u.empty() {
 		u.StoreTx.Rollback(ctx)
