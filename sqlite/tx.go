@@ -10,8 +10,8 @@ import (
 )
 
 // SubmitSQLTx submits inside the caller's own transaction on the file of the store: the execution exists iff that commits. A refusal
-// leaves the transaction usable. The engine files the work soon after the commit: in the process of the engine within milliseconds,
-// otherwise within a second. Client.Nudge after the commit makes that immediate.
+// leaves the transaction usable. The engine files the work within a second of the commit; Client.Nudge after the commit makes that
+// immediate.
 //
 // A client of Connect submits so too: the server adopts what it finds in its file.
 //

@@ -273,7 +273,7 @@ func (l *leaving) lock(ctx context.Context) error {
 	case OutcomeStep:
 		docs = append(docs, StepsRef(id), stepRef(id, 0, l.o.Step))
 	case OutcomeSuspend:
-		owned = append(owned, waits.DossierKey(id))
+		owned = append(owned, waits.WaitStateKey(id))
 	}
 	var err error
 	if l.locked, err = l.to.LockTx(ctx, l.tx, id, docs, owned); err != nil {
@@ -311,7 +311,7 @@ func (l *leaving) judge(ctx context.Context) (TxOutcomeAnswer, error) {
 		record, err := l.step(ctx)
 		return TxOutcomeAnswer{Step: record}, err
 	case OutcomeSuspend:
-		docs := l.locked.Owned[waits.DossierKey(l.o.ID.UUID)]
+		docs := l.locked.Owned[waits.WaitStateKey(l.o.ID.UUID)]
 		over, err := waits.CheckLeftSuspend(l.then, l.at, docs, *l.o.Suspend, l.mint())
 		return TxOutcomeAnswer{Over: over}, err
 	}

@@ -16,7 +16,7 @@ import (
 
 // How long the row of an execution is waited for, and how long the pauses between two tries are at most.
 const (
-	rowPatience = 5 * time.Second
+	rowPatience = 3 * time.Second
 	rowPause    = 50 * time.Millisecond
 )
 
