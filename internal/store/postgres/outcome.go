@@ -35,35 +35,35 @@ func (s *Store) LeaveTx(ctx context.Context, tx any, id base.ID, doc store.Doc) 
 func (g *guest) LockTx(ctx context.Context, tx any, id base.UUID, docs []store.DocRef, owned []store.Owned) (*store.LockedTx, error) {
 	ctx, cancel := context.WithTimeout(ctx, guestTimeout)
 	defer cancel()
-	own, err := g.enter(ctx, tx)
+	v, err := g.enter(ctx, tx)
 	if err != nil {
 		return nil, err
 	}
-	locked, err := g.lockRow(ctx, own, id)
+	locked, err := v.lockRow(ctx, id)
 	if locked == nil || err != nil {
 		return nil, fault(err)
 	}
 	// The row is locked, and this statement sees what was committed until now: the docs are as the previous holder of the lock left them.
-	return locked, fault(g.ownDocs(ctx, own, id, docs, owned, locked))
+	return locked, fault(v.ownDocs(ctx, id, docs, owned, locked))
 }
 
 // lockRow tries to lock the row until it is free. It returns nil if there is none.
-func (g *guest) lockRow(ctx context.Context, tx ownTx, id base.UUID) (*store.LockedTx, error) {
+func (v *visit) lockRow(ctx context.Context, id base.UUID) (*store.LockedTx, error) {
 	waited := time.Duration(0)
 	for pause := time.Millisecond; ; pause = min(2*pause, rowPause) {
-		locked, err := g.tryRow(ctx, tx, id)
+		locked, err := v.tryRow(ctx, id)
 		if !errors.Is(err, sql.ErrNoRows) { // both libraries return it
 			return locked, err
 		}
 		var there bool
-		if err := tx.query(ctx, g.cold["is_there"], id.String()).Scan(&there); err != nil || !there {
+		if err := v.query(ctx, v.texts["is_there"], id.String()).Scan(&there); err != nil || !there {
 			return nil, err
 		}
 		if waited += pause; waited > rowPatience {
 			return nil, base.Errorf(base.CodeStoreUnavailable, "another transaction holds the execution").WithRetryAfter(rowPause.Milliseconds()).
 				WithHint("the transaction can go on: try again, or roll it back and run it again")
 		}
-		again := g.clock.NewTimer(pause)
+		again := v.clock.NewTimer(pause)
 		select {
 		case <-again.C:
 		case <-ctx.Done():
@@ -74,31 +74,31 @@ func (g *guest) lockRow(ctx context.Context, tx ownTx, id base.UUID) (*store.Loc
 }
 
 // tryRow locks the row if it is free.
-func (g *guest) tryRow(ctx context.Context, tx ownTx, id base.UUID) (*store.LockedTx, error) {
+func (v *visit) tryRow(ctx context.Context, id base.UUID) (*store.LockedTx, error) {
 	r, class := store.Row{ID: id}, core.Class{}
 	var n, stage int16
 	var version, draw int32
 	var now int64
-	err := tx.query(ctx, g.cold["lock_own"], id.String()).Scan(&r.Class, &n, &r.Origin, &stage, &r.Order, &version, &draw, &r.State,
+	err := v.query(ctx, v.texts["lock_own"], id.String()).Scan(&r.Class, &n, &r.Origin, &stage, &r.Order, &version, &draw, &r.State,
 		&class.Namespace, &class.Lane, &class.Kind, &class.FairnessKey, &class.Needs, &now)
 	if err != nil {
 		return nil, err
 	}
 	class.ID, r.N, r.Version = r.Class, uint8(n), versionOf(version, draw)
 	r.Status, r.Reason, r.Next = fromStage(int(stage))
-	x, err := r.Execution(&class, &g.policies)
+	x, err := r.Execution(&class, &v.policies)
 	if err != nil {
 		return nil, err
 	}
 	locked := &store.LockedTx{Now: base.Time(now), Execution: x}
-	if g.now != nil {
-		locked.Now = g.now()
+	if v.now != nil {
+		locked.Now = v.now()
 	}
 	return locked, nil
 }
 
 // ownDocs reads docs of an execution.
-func (g *guest) ownDocs(ctx context.Context, tx ownTx, id base.UUID, docs []store.DocRef, owned []store.Owned, into *store.LockedTx) error {
+func (v *visit) ownDocs(ctx context.Context, id base.UUID, docs []store.DocRef, owned []store.Owned, into *store.LockedTx) error {
 	type wanted struct {
 		Kind store.DocKind `json:"kind"`
 		Key  *string       `json:"key"`
@@ -117,7 +117,7 @@ func (g *guest) ownDocs(ctx context.Context, tx ownTx, id base.UUID, docs []stor
 	}
 	into.Docs, into.Owned = map[store.DocRef]store.Doc{}, map[store.Owned][]store.Doc{}
 	owner := id.String()
-	return tx.each(ctx, func(row scanner) error {
+	return v.each(ctx, func(row scanner) error {
 		doc := store.Doc{DocRef: store.DocRef{Owner: owner}}
 		var kind int16
 		var key []byte
@@ -132,14 +132,14 @@ func (g *guest) ownDocs(ctx context.Context, tx ownTx, id base.UUID, docs []stor
 			into.Docs[doc.DocRef] = doc
 		}
 		return nil
-	}, g.cold["own_docs"], owner, string(list))
+	}, v.texts["own_docs"], owner, string(list))
 }
 
 // LeaveTx writes a doc and marks the execution, like that of an open store.
 func (g *guest) LeaveTx(ctx context.Context, tx any, id base.ID, doc store.Doc) error {
 	ctx, cancel := context.WithTimeout(ctx, guestTimeout)
 	defer cancel()
-	own, err := ownTxOf(tx) // LockTx has checked the database
+	v, err := g.enter(ctx, tx)
 	if err != nil {
 		return err
 	}
@@ -147,13 +147,13 @@ func (g *guest) LeaveTx(ctx context.Context, tx any, id base.ID, doc store.Doc) 
 	if doc.Data != nil {
 		data = doc.Data
 	}
-	err = own.each(ctx, func(scanner) error { return nil }, g.cold["leave_doc"],
+	err = v.each(ctx, func(scanner) error { return nil }, v.texts["leave_doc"],
 		int16(doc.Kind), doc.Owner, []byte(doc.Key), doc.StoredBody(), data, int64(doc.ExpiresAt))
 	if err != nil {
 		return fault(err)
 	}
 	var marked int
-	err = own.query(ctx, g.cold["leave"], id.UUID.String(), int16(id.N), int32(rand.Uint32()), g.channel(), commitNote()). //nolint:gosec // G404: it tells writes apart
+	err = v.query(ctx, v.texts["leave"], id.UUID.String(), int16(id.N), int32(rand.Uint32()), v.channel(), commitNote()). //nolint:gosec // G404: it tells writes apart
 																Scan(&marked, new(sql.NullString))
 	if err == nil && marked != 1 {
 		err = base.Errorf(base.CodeInternal, "execution %s was not locked in this transaction", id)

@@ -89,16 +89,15 @@ func (s *Store) SubmitTx(ctx context.Context, tx any, key *store.KeyRow, row sto
 	if err != nil {
 		return nil, err
 	}
-	own := s.guest()
-	entered, err := own.enter(ctx, tx)
+	v, err := s.guest().enter(ctx, tx)
 	if err != nil {
 		return nil, err
 	}
-	return own.submit(ctx, entered, now, key, row)
+	return v.submit(ctx, now, key, row)
 }
 
 // submit inserts a key and a submission.
-func (g *guest) submit(ctx context.Context, tx ownTx, now base.Time, key *store.KeyRow, row store.InboxRow) (*store.Existing, error) {
+func (v *visit) submit(ctx context.Context, now base.Time, key *store.KeyRow, row store.InboxRow) (*store.Existing, error) {
 	var space, keyText, fingerprint, expires, body any
 	namespace := ""
 	if key != nil {
@@ -112,8 +111,8 @@ func (g *guest) submit(ctx context.Context, tx ownTx, now base.Time, key *store.
 	var foundN sql.NullInt16
 	var foundFingerprint, foundBody []byte
 	var foundExpires sql.NullInt64
-	err := tx.query(ctx, g.cold["submit"], space, namespace, keyText, fingerprint, expires,
-		row.ID.UUID.String(), int16(row.ID.N), body, int64(now), g.channel(), commitNote()).
+	err := v.query(ctx, v.texts["submit"], space, namespace, keyText, fingerprint, expires,
+		row.ID.UUID.String(), int16(row.ID.N), body, int64(now), v.channel(), commitNote()).
 		Scan(&outcome, &foundID, &foundN, &foundFingerprint, &foundExpires, &foundBody, new(sql.NullString))
 	switch {
 	case err != nil:
