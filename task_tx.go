@@ -141,7 +141,7 @@ func (r *runner) confirm(ctx context.Context, t *Task, span activity, took int64
 	case answer.Err == nil:
 		t.handled(took, outcomeOf(ending.Op))
 		if ending.Category == categoryNotCommitted {
-			t.Logger().Warn("flowfabric: " + errNotCommitted.Error())
+			t.Logger().Warn("flowfabric: the handler returned, but the transaction with its ending was not committed")
 		}
 	case errors.Is(cause, ErrLeaseLost):
 		ending, answer = api.WorkItem{Op: *t.left.Load()}, api.WorkAnswer{}
