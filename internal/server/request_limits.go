@@ -49,7 +49,8 @@ func (k *keyLimits) request(ctx context.Context, x *exchange) error {
 
 func (k *keyLimits) requestIn(ctx context.Context, namespace string, running bool) error {
 	wait, limit := k.active.take(namespace, running)
-	_, set, err := k.shared.NamespaceRates(ctx, namespace)
+	bounds, err := k.shared.NamespaceBounds(ctx, namespace)
+	set := bounds.Requests
 	switch {
 	case err != nil: // while the store does not answer nothing is limited: the store then refuses the calls itself
 		return nil
@@ -65,7 +66,7 @@ func (k *keyLimits) requestIn(ctx context.Context, namespace string, running boo
 	}
 	return refuse("rate_limited", "the namespace sends more requests a second than it may").after(wait).
 		current("setting", "max_requests_per_second").current("limit", limit).
-		hint("send fewer requests, submit in bulk, or let max_requests_per_second of the namespace be raised")
+		hint("send fewer requests, submit in bulk, or raise `max_requests_per_second` of the namespace")
 }
 
 // activity tracks which namespaces send requests to this process, and bounds those without a setting of their own. A single

@@ -95,7 +95,7 @@ func (s *startJob) match(ctx context.Context, e *Jobs) error {
 		return err
 	}
 	if r.MaxAffected != nil && matched > *r.MaxAffected {
-		return base.Errorf(base.CodeBulkLimitExceeded, "%d executions match, at most %d may be affected", matched, *r.MaxAffected).
+		return base.Errorf(base.CodeBulkLimitExceeded, "more than %d executions match", *r.MaxAffected).
 			With("matched", matched).With("max_affected", *r.MaxAffected)
 	}
 	s.job = job{ID: e.Mint(), Caller: s.caller, Action: r.Action, Args: r.Args, Filter: r.Filter, IDs: r.IDs, Reason: r.Reason, State: "running", Total: matched, Rate: r.RatePerSecond}
@@ -243,6 +243,9 @@ func (s *startJob) Decide(u *txn.Tx) error {
 	u.RecordRequest(s.request, s.fingerprint, s.answer)
 	return nil
 }
+
+// By returns the caller.
+func (s *startJob) By() txn.Caller { return s.caller }
 
 func (s *startJob) Chains(*txn.Tx) []string {
 	if !admin.Audits(s.caller) {
@@ -432,6 +435,9 @@ func (s *stopJob) running(u *txn.Tx) (*job, error) {
 	}
 	return j, nil
 }
+
+// By returns the caller.
+func (s *stopJob) By() txn.Caller { return s.caller }
 
 func (s *stopJob) Chains(u *txn.Tx) []string {
 	j, err := s.running(u)

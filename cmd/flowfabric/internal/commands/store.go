@@ -48,7 +48,7 @@ func thereMustBe(address string) error {
 // storeFlags adds the flags that name a store and say how to open it.
 func storeFlags(cmd *cobra.Command) {
 	settingFlags(cmd.Flags(), slices.DeleteFunc(slices.Clone(settings.Server()), func(s settings.Setting) bool {
-		return !slices.Contains([]string{"store", "master-key"}, s.Name)
+		return !slices.Contains([]string{"store", "store-schema", "master-key"}, s.Name)
 	}))
 	cmd.Flags().String("config", "", "file of FF_NAME=value lines")
 }
@@ -61,6 +61,7 @@ func storeConfig(v *settings.Values, migrate api.MigrateMode) embedded.Config {
 			MasterKey:        settings.Get[string](v, "master-key"),
 			UnsafeDurability: settings.Get[bool](v, "unsafe-durability"),
 		},
+		Schema:    settings.Get[string](v, "store-schema"),
 		DirectURL: settings.Get[string](v, "store-direct-url"),
 	}
 }
@@ -81,9 +82,20 @@ func (s *session) withOpened(ctx context.Context, address string, cfg embedded.C
 	cfg.Logger = slog.New(slog.NewTextHandler(s.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	client, err := embedded.Open(ctx, address, cfg)
 	if err != nil {
-		return err
+		return notOpened(err)
 	}
 	return errors.Join(do(client), client.Close(context.WithoutCancel(ctx)))
+}
+
+// notOpened adds a hint to the error of a store that does not answer: no server is involved.
+func notOpened(err error) error {
+	var refusal *flowfabric.Error
+	if !errors.As(err, &refusal) || refusal.Code != codeUnavailable || refusal.Hint != "" {
+		return err
+	}
+	told := *refusal
+	told.Hint = "check that the database is running, and the address: --store, --store-file or FF_STORE"
+	return &told
 }
 
 func isPostgres(address string) bool { return strings.HasPrefix(address, "postgres") }
