@@ -118,6 +118,9 @@ func (s surviving) NamespaceRates(ctx context.Context, namespace string) (submit
 // StoreTime returns the store's clock.
 func (s surviving) StoreTime() time.Time { return s.now(context.Background()).StoreTime() }
 
+// Installation names the installation of the store.
+func (s surviving) Installation() string { return s.now(context.Background()).Installation() }
+
 // Collector returns the metrics of the engine that lives when it is called.
 func (s surviving) Collector() metrics.Collector { return s.now(context.Background()).Collector() }
 

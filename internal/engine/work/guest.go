@@ -131,6 +131,9 @@ func guestDuplicate(cmd *Submit, found *store.Existing, seen *store.Glance) (TxA
 // seenView is the execution that a submission makes if it is filed now.
 func seenView(cmd *Submit, seen *store.Glance) txn.View {
 	class := cmd.Refs.Class(&cmd.S)
+	if seen.Lane != nil {
+		cmd.S.LaneRetry = seen.Lane.Retry
+	}
 	x := core.NewExecution(&core.Effects{Now: seen.Now}, &cmd.S, cmd.ID, &class)
 	view := txn.View{Execution: settled(x, seen.Now), Lane: core.LaneActive}
 	if seen.Lane != nil {
