@@ -50,7 +50,7 @@ DETECTED := -race $(UNWATCHED) $(LEAN)
 # and makes them ten times slower. `make test` runs them without it, `make race` under it.
 VOLUME := ten_thousand|five_thousand|hundred_thousand|a_thousand_waiting|TestU113_|TestU165_|64_MiB|hold_over_random_lives|no_room_in_the_answer
 # QUICK are the packages of `make quick`: everything that needs no server.
-QUICK := . ./test/docs/... ./internal/archtest/... ./internal/clock/... ./internal/core/... ./internal/store ./internal/store/sqlite/... ./internal/store/sqltext/...
+QUICK := . ./test/docs/... ./internal/archtest/... ./internal/clock/... ./internal/core/... ./internal/store ./internal/store/memory/... ./internal/store/sqlite/... ./internal/store/sqltext/...
 # LOOKING are the packages that look at all goroutines of the process again and again: the fewer tests run at a time, the less each look costs.
 LOOKING := ./test/model ./test/faults
 # OTHERS are the packages that no group of their own runs.
@@ -142,7 +142,7 @@ fuzz: ## send the server REQUESTS (50000) drawn from its document, fuzz the docu
 # EXPLORED are the packages with random tests (internal/testseed), with the tests to run where most of a package is not random.
 EXPLORED := ./test/model ./test/apifuzz ./test/cluster ./test/crash='TestLI19_' \
 	./internal/engine='TestE33_readers|TestFI3_FI5|TestFI1_to|TestSC2_|TestSI1_SI2' \
-	./internal/core ./internal/core/condition ./internal/core/eventdata ./internal/core/keyring ./internal/jsonx ./internal/wire ./internal/store ./internal/store/sqlite='TestConformance$$' ./internal/store/postgres='TestConformance$$' \
+	./internal/core ./internal/core/condition ./internal/core/eventdata ./internal/core/keyring ./internal/jsonx ./internal/wire ./internal/store ./internal/store/memory='TestConformance$$' ./internal/store/sqlite='TestConformance$$' ./internal/store/postgres='TestConformance$$' \
 	.='TestU9_payloads|TestU89_a_flow|TestU32_a_policy|_json_'
 
 .PHONY: explore

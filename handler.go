@@ -88,8 +88,8 @@ func (w *Worker) handle(kind string, cfgs []HandlerConfig, do HandlerFunc) {
 	h := &handler{kind: kind, do: do, cfg: cfg}
 	if retry := cmp.Or(cfg.Retry, w.cfg.Retry); retry != nil {
 		h.byDefault = &api.DefaultPolicy{Retry: retry}
-		if err := h.byDefault.Check(); err != nil {
-			w.problems = append(w.problems, api.AsError(err))
+		if err := retry.Check(); err != nil {
+			w.problems = append(w.problems, err)
 		}
 	}
 	h.meter(w.meter)

@@ -144,7 +144,7 @@ func (r *runner) endWith(ctx context.Context, t *Task, item api.WorkItem) (api.W
 
 // refused returns the failure that replaces an ending which validation refused.
 func refused(item api.WorkItem, why error) api.WorkItem {
-	failure := api.WorkItem{Op: api.OpFail, ID: item.ID, Lease: item.Lease, Default: item.Default, Class: classPermanent, Category: categoryHandler, Message: why.Error()}
+	failure := api.WorkItem{Op: api.OpFail, ID: item.ID, Lease: item.Lease, Class: classPermanent, Category: categoryHandler, Message: why.Error()}
 	switch {
 	case CodeOf(why) == string(base.CodePayloadTooLarge):
 		failure.Category = categoryTooLarge

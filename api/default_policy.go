@@ -2,11 +2,8 @@ package api
 
 import (
 	"bytes"
-	"errors"
 	"reflect"
 
-	"github.com/flowfabric/flowfabric/internal/core"
-	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
@@ -56,29 +53,4 @@ func (p *DefaultPolicy) Text() ([]byte, error) {
 	}
 	whole := Policy{Retry: p.Retry}
 	return whole.Text()
-}
-
-// Check refuses a policy that the rules refuse, and anything in it but retries. It is for packages of this module.
-func (p *DefaultPolicy) Check() error {
-	_, err := p.Rules()
-	return err
-}
-
-// Rules returns the policy as the rules read it; nil if it says nothing. It is for packages of this module.
-func (p *DefaultPolicy) Rules() (*core.RetryPolicy, error) {
-	text, err := p.Text()
-	if err != nil || len(text) == 0 {
-		return nil, Within("default_policy", err)
-	}
-	retry, err := core.ParseDefaultPolicy(text)
-	var refusal *base.Error
-	if errors.As(err, &refusal) {
-		field := "default_policy"
-		if refusal.Field != "" && refusal.Field != "policy" {
-			field += "." + refusal.Field
-		}
-		placed := *refusal
-		return nil, placed.WithField(field)
-	}
-	return retry, err
 }

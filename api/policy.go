@@ -3,11 +3,12 @@ package api
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"math"
 	"reflect"
+	"slices"
 	"time"
 
-	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
@@ -69,14 +70,14 @@ type SuspensionPolicy struct {
 // Defaults of RetryPolicy and Backoff, and with them of every execution about which nothing else is said. Together they last about
 // three days: work that fails on a Friday evening is still retried on Monday.
 const (
-	DefaultMaxRetries      = core.DefaultMaxRetries                                  // RetryPolicy.MaxRetries
-	DefaultInitialBackoff  = time.Duration(core.DefaultInitialMS) * time.Millisecond // Backoff.Initial
-	DefaultMaxBackoff      = time.Duration(core.DefaultMaxMS) * time.Millisecond     // Backoff.Max
-	DefaultBackoffMultiple = core.DefaultMultiplier                                  // Backoff.Multiplier
+	DefaultMaxRetries      = base.DefaultMaxRetries                                  // RetryPolicy.MaxRetries
+	DefaultInitialBackoff  = time.Duration(base.DefaultInitialMS) * time.Millisecond // Backoff.Initial
+	DefaultMaxBackoff      = time.Duration(base.DefaultMaxMS) * time.Millisecond     // Backoff.Max
+	DefaultBackoffMultiple = base.DefaultMultiplier                                  // Backoff.Multiplier
 )
 
 // RetrySummary describes these defaults for readers, such as "25 retries, after 1s, 2s, 4s and so on, at most 6h apart".
-func RetrySummary() string { return core.RetrySummary() }
+func RetrySummary() string { return base.RetrySummary() }
 
 // RetryPolicy says whether and when a failed attempt is followed by another. The zero value retries DefaultMaxRetries times, after
 // delays that grow from DefaultInitialBackoff to DefaultMaxBackoff. Failures of class permanent or cancelled are never retried.
@@ -88,6 +89,34 @@ type RetryPolicy struct {
 	// ByCategory counts and delays the retries after failures of single categories or classes, which then do not count for the
 	// others; an entry for the category precedes one for the class. Up to 32.
 	ByCategory map[string]CategoryRetry
+}
+
+// Check refuses what the rules would refuse in every call that uses the policy. It is for packages of this module.
+func (r *RetryPolicy) Check() error {
+	refuse := func(field, format string, args ...any) error {
+		return Errorf(string(base.CodeInvalidPolicy), format, args...).At("retry_policy."+field, "")
+	}
+	names := slices.Concat(r.Categories, slices.Sorted(maps.Keys(r.ByCategory)))
+	backoffs := []Backoff{r.Backoff}
+	for _, rule := range r.ByCategory {
+		backoffs = append(backoffs, rule.Backoff)
+	}
+	for _, name := range names {
+		if why := base.CheckCategoryText(name); why != "" {
+			return refuse("retryable_categories", "the category %q %s", name, why)
+		}
+	}
+	for _, b := range backoffs {
+		switch {
+		case b.Strategy != "" && b.Strategy != base.BackoffFixed && b.Strategy != base.BackoffExponential:
+			return refuse("backoff.strategy", "%q is not exponential or fixed", b.Strategy)
+		case b.Strategy == base.BackoffFixed && (b.Initial != 0 || b.Max != 0 || b.Multiplier != 0), b.Strategy != base.BackoffFixed && b.Delay != 0:
+			return refuse("backoff", "it sets fields of the other strategy")
+		case b.Max != 0 && b.Max < b.Initial, b.Initial < 0, b.Max < 0, b.Delay < 0, b.Multiplier != 0 && b.Multiplier < 1, b.Jitter < 0, b.Jitter > 1:
+			return refuse("backoff", "a value is out of its range")
+		}
+	}
+	return nil
 }
 
 // NoRetry returns the policy without retries: a failed attempt ends the execution.
@@ -351,7 +380,7 @@ func (r *RetryPolicy) json() *retryJSON {
 
 func (b Backoff) json() backoffJSON {
 	w := backoffJSON{Strategy: b.Strategy, Initial: b.Initial, Max: b.Max, Multiplier: b.Multiplier, Jitter: b.Jitter}
-	if b.Delay != 0 || b.Strategy == core.BackoffFixed {
+	if b.Delay != 0 || b.Strategy == base.BackoffFixed {
 		w.Delay = &b.Delay
 	}
 	return w

@@ -105,9 +105,9 @@ func (s surviving) TakeRate(ctx context.Context, name string, perSecond, want in
 	return s.now(ctx).TakeRate(ctx, name, perSecond, want)
 }
 
-// HoldPlaces sets how many places a server wants to hold.
-func (s surviving) HoldPlaces(ctx context.Context, name string, most, want int) (int, error) {
-	return s.now(ctx).HoldPlaces(ctx, name, most, want)
+// AcquireSlots sets how many places a server wants to hold.
+func (s surviving) AcquireSlots(ctx context.Context, name string, most, want int) (int, error) {
+	return s.now(ctx).AcquireSlots(ctx, name, most, want)
 }
 
 // NamespaceRates returns the limits of a namespace.

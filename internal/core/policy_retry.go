@@ -3,30 +3,10 @@ package core
 import (
 	"bytes"
 	"cmp"
-	"fmt"
 	"slices"
-	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core/base"
 )
-
-// The retries of an execution if nothing else is said: 25, the first after a second, each delay twice the one before, at most six hours, which is
-// about three days in all. The count is that of River and asynq. The longest delay is a compromise: work that failed on a Friday evening is still
-// retried on Monday, and once the cause is repaired it need not wait longer than six hours. This is the only statement of the default: documents,
-// help texts and the OpenAPI document derive theirs from it, see RetrySummary.
-const (
-	DefaultMaxRetries = 25
-	DefaultInitialMS  = base.Second
-	DefaultMaxMS      = 6 * base.Hour
-	DefaultMultiplier = 2
-)
-
-// RetrySummary returns the default for readers: "25 retries, after 1s, 2s, 4s and so on, at most 6h apart".
-func RetrySummary() string {
-	first := time.Duration(DefaultInitialMS) * time.Millisecond
-	return fmt.Sprintf("%d retries, after %s, %s, %s and so on, at most %gh apart",
-		DefaultMaxRetries, first, DefaultMultiplier*first, DefaultMultiplier*DefaultMultiplier*first, (time.Duration(DefaultMaxMS) * time.Millisecond).Hours())
-}
 
 // RetryPolicy states whether and when a failed attempt is followed by another (L92..L94).
 type RetryPolicy struct {
@@ -65,14 +45,14 @@ type RetryOrigin uint8
 // The origins of a retry policy. An execution from before there were defaults has RetryGiven, with or without a retry policy.
 const (
 	RetryGiven   RetryOrigin = iota // its submission
-	RetryDefault                    // DefaultMaxRetries and so on
+	RetryDefault                    // base.DefaultMaxRetries and so on
 	RetryOfLane                     // the default policy of its lane, when it was submitted
 )
 
 // The backoff strategies of L11.
 const (
-	BackoffExponential = "exponential"
-	BackoffFixed       = "fixed"
+	BackoffExponential = base.BackoffExponential
+	BackoffFixed       = base.BackoffFixed
 )
 
 // maxCategoryRetries is the maximum number of categories with a count or backoff of their own.
@@ -86,7 +66,7 @@ func storedRetry() *RetryPolicy {
 
 // defaultRetry is the retry policy of an execution about which neither its submission nor its lane says anything.
 var defaultRetry = &RetryPolicy{
-	MaxRetries: DefaultMaxRetries, Strategy: BackoffExponential, InitialMS: DefaultInitialMS, MaxMS: DefaultMaxMS, Multiplier: DefaultMultiplier,
+	MaxRetries: base.DefaultMaxRetries, Strategy: BackoffExponential, InitialMS: base.DefaultInitialMS, MaxMS: base.DefaultMaxMS, Multiplier: base.DefaultMultiplier,
 }
 
 // defaultRetried is the default policy with it, and defaultRetriedText its stored form: those of most executions.
@@ -108,13 +88,30 @@ func (r *RetryPolicy) Filled() *RetryPolicy {
 	}
 	filled := *r
 	if r.LeftOut&RetryCountLeftOut != 0 {
-		filled.MaxRetries = DefaultMaxRetries
+		filled.MaxRetries = base.DefaultMaxRetries
 	}
 	if r.LeftOut&RetryMaxLeftOut != 0 {
-		filled.MaxMS = max(DefaultMaxMS, r.InitialMS)
+		filled.MaxMS = max(base.DefaultMaxMS, r.InitialMS)
 	}
 	filled.LeftOut = 0
 	return &filled
+}
+
+// Filled returns p with the defaults of the members that its retry policy left out.
+func (p *Policy) Filled() *Policy {
+	if p.Retry == nil || p.Retry.LeftOut == 0 {
+		return p
+	}
+	return p.withRetry(p.Retry.Filled())
+}
+
+// ShownAs returns the policy of the submission of an execution that shows p, as far as that can be told: without a retry policy that is a
+// default. from is the second result of Execution.Retry.
+func (p *Policy) ShownAs(from string) *Policy {
+	if from == "submission" || from == "none" || from == "" || p.Retry == nil {
+		return p
+	}
+	return p.withRetry(nil)
 }
 
 // frozenPolicy returns the policy with which the execution of s is created, and where its retries come from: from the submission, else from the

@@ -31,7 +31,7 @@ func TestL92_without_any_policy_a_failure_is_retried_for_days_and_then_no_more(t
 	for _, d := range delays {
 		all += d
 	}
-	if len(delays) != DefaultMaxRetries || delays[0] != 1000 || delays[1] != 2000 || delays[24] != 6*base.Hour || all < 2*base.Day || all > 4*base.Day {
+	if len(delays) != base.DefaultMaxRetries || delays[0] != 1000 || delays[1] != 2000 || delays[24] != 6*base.Hour || all < 2*base.Day || all > 4*base.Day {
 		t.Errorf("%d retries after %v, %d ms in all", len(delays), delays, all)
 	}
 }

@@ -29,8 +29,11 @@ func SubmitAsGuest(ctx context.Context, g store.Guest, c Caller, limits base.Lim
 	return work.SubmitAsGuest(ctx, g, c, limits, tx, s)
 }
 
-// SameWork reports whether two submissions are for the same work, as a repeat under one id is (L85).
-func SameWork(a, b core.Submission) bool { return work.SameWork(a, b) }
+// SameWorkAs reports whether a submission is for the work of an execution, as a repeat under one id is (L85). known has the policy that the
+// execution shows, and retryFrom says where its retry policy comes from.
+func SameWorkAs(known core.Submission, retryFrom string, sub core.Submission) bool {
+	return work.SameWorkAs(known, retryFrom, sub)
+}
 
 // CheckMemberCursor refuses a text that is no cursor of a list of members. Codes: invalid_cursor.
 func CheckMemberCursor(cursor string) error { return flows.CheckMemberCursor(cursor) }

@@ -173,7 +173,7 @@ func (s *Server) configure(settings map[string]string) error {
 	return errors.Join(err, file.Close())
 }
 
-// welcome waits until the server does as it is told.
+// welcome waits until the server accepts commands.
 func (s *Server) welcome(ctx context.Context, sql string) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -190,7 +190,7 @@ func (s *Server) welcome(ctx context.Context, sql string) error {
 	}
 }
 
-// ownerOf is whom the server runs as when we are root, which Postgres refuses: postgres, else nobody. Nil: ourselves.
+// ownerOf is whom the server runs as when we are root, which Postgres refuses: the user postgres, else the unprivileged user of the system. Nil: ourselves.
 func ownerOf() (*syscall.Credential, error) {
 	if os.Getuid() != 0 {
 		return nil, nil

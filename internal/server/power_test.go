@@ -70,7 +70,7 @@ func gatherFields(of reflect.Type, names map[string]bool, seen map[reflect.Type]
 	}
 }
 
-// without are the inputs that give no power beyond that of their route: who may call it may say them, and whoever may not is refused before
+// without are the inputs that give no power beyond that of their route: a caller of it may say them, and any other is refused before
 // they are read (TestU122_every_route_lets_in_the_roles_of_the_table_and_no_other).
 var without = strings.Fields(`
 	body: after ageing_ms already_spent anchor_at approval args atomic attempt_id brief budget_id budget_ids budgets cancelled capabilities
@@ -224,7 +224,7 @@ func allowed(who ...string) map[string]string {
 	return want
 }
 
-// plus adds what another caller is told.
+// plus adds what another caller gets.
 func plus(want map[string]string, code string, who ...string) map[string]string {
 	for _, name := range who {
 		want[name] = code

@@ -90,7 +90,7 @@ func rejection(err error) string {
 	return "rate"
 }
 
-// sharesOf are the shares in which a reader counts. Whoever needs no key counts in none.
+// sharesOf are the shares in which a reader counts. A reader that needs no key counts in none.
 func (s *Server) sharesOf(who caller) []share {
 	if who.key == nil {
 		return nil

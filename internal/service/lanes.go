@@ -56,7 +56,7 @@ func (s *Service) putLane(ctx context.Context, c Caller, r *wire.PutLaneRequest)
 		FairnessWeights: maps.Clone(b.FairnessWeights), RetentionMS: CoreRetention(b.Retention),
 	}
 	var err error
-	if settings.Retry, err = b.DefaultPolicy.Rules(); err != nil {
+	if settings.Retry, err = defaultRetryOf(b.DefaultPolicy); err != nil {
 		return api.Lane{}, err
 	}
 	if b.State != "" {
@@ -98,6 +98,24 @@ func laneOf(v engine.LaneView) *api.Lane {
 		Counts: countsOf(v.Counts), OldestReadyAt: v.OldestReady.Std(), Workers: v.Workers,
 		Rates: api.LaneRates{Submitted: api.Rate(v.Rates.Submitted), Started: api.Rate(v.Rates.Started), Completed: api.Rate(v.Rates.Completed)},
 	}
+}
+
+// defaultRetryOf checks the default policy of a lane or a worker; nil if it says nothing.
+func defaultRetryOf(p *api.DefaultPolicy) (*core.RetryPolicy, error) {
+	text, err := p.Text()
+	if err != nil || len(text) == 0 {
+		return nil, api.Within("default_policy", err)
+	}
+	retry, err := core.ParseDefaultPolicy(text)
+	var refusal *base.Error
+	if errors.As(err, &refusal) {
+		field := "default_policy"
+		if refusal.Field != "" && refusal.Field != "policy" {
+			field += "." + refusal.Field
+		}
+		return nil, placedAt(err, refusal, field)
+	}
+	return retry, err
 }
 
 // defaultPolicyShown returns the default policy of a lane with every field; nil if it has none.

@@ -23,7 +23,7 @@ type Backend interface {
 	OnlyNamespace(ctx context.Context, name string) (bool, error)
 	RecordRefusal(ctx context.Context, c Caller, r Refusal) error
 	TakeRate(ctx context.Context, name string, perSecond, want int) (got int, wait time.Duration, err error)
-	HoldPlaces(ctx context.Context, name string, most, want int) (got int, err error)
+	AcquireSlots(ctx context.Context, name string, most, want int) (got int, err error)
 	NamespaceRates(ctx context.Context, namespace string) (submits, requests int, err error)
 	StoreTime() time.Time
 	Installation() string
@@ -108,10 +108,10 @@ func (s *Service) TakeRate(ctx context.Context, name string, perSecond, want int
 	return got, wait, api.AsError(err)
 }
 
-// HoldPlaces sets how many of most places this process wants to hold from now on, and returns how many it holds. It must be
+// AcquireSlots sets how many of most places this process wants to hold from now on, and returns how many it holds. It must be
 // called again within 15 s.
-func (s *Service) HoldPlaces(ctx context.Context, name string, most, want int) (int, error) {
-	got, err := s.engine.HoldPlaces(ctx, name, most, want)
+func (s *Service) AcquireSlots(ctx context.Context, name string, most, want int) (int, error) {
+	got, err := s.engine.AcquireSlots(ctx, name, most, want)
 	return got, api.AsError(err)
 }
 

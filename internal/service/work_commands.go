@@ -138,7 +138,7 @@ func (s *Service) fail(ctx context.Context, c Caller, r *wire.FailRequest) (wire
 		return wire.Failed{}, err
 	}
 	cmd := failureGiven(fence, r)
-	if cmd.Default, err = b.DefaultPolicy.Rules(); err != nil {
+	if cmd.Default, err = defaultRetryOf(b.DefaultPolicy); err != nil {
 		return wire.Failed{}, err
 	}
 	a, err := s.engine.Fail(ctx, c.worker(), id, cmd)

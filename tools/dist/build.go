@@ -60,7 +60,7 @@ type built struct {
 	info    *buildinfo.BuildInfo
 }
 
-// environment makes the outcome independent of the settings of whoever builds.
+// environment makes the outcome independent of the settings of the user who builds.
 func environment(p platform) []string {
 	return append(os.Environ(),
 		"GOOS="+p.os, "GOARCH="+p.arch, "CGO_ENABLED=0", "GOFLAGS=", "GOEXPERIMENT=", "GOAMD64=v1", "GOARM64=v8.0", "GOFIPS140=off", "GOWORK=off")

@@ -24,7 +24,7 @@ type audited interface {
 	Chains(u *txn.Tx) []string
 }
 
-// auditChain is the head of a chain inside a unit.
+// auditChain is the head of a chain inside a transaction.
 type auditChain struct {
 	core.AuditChain
 	created bool

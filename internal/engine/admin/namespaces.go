@@ -175,7 +175,7 @@ func (e *Admin) Namespaces(ctx context.Context, c txn.Caller, cursor string, lim
 	})
 }
 
-// namespaceAge is how long the settings of namespaces are believed without a look at the store.
+// namespaceAge is how long the settings of namespaces are used without a look at the store.
 const namespaceAge = 4 * time.Second
 
 // namespaceCache remembers the settings of all namespaces, for submits. A submit looks into memory; once in a while one of them

@@ -144,7 +144,7 @@ func (p *picker) RescanWorkers(instances ...string) {
 func (p *picker) forgetAll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.queues, p.full, p.looks = map[queueID]*classQueue{}, map[string]map[*classQueue]bool{}, map[string]*instanceLook{}
+	p.queues, p.full, p.looks = map[queueID]*classQueue{}, map[string]map[*classQueue]bool{}, map[string]*workerLiveness{}
 	p.sortAnew()
 	clear(p.keyed)
 	clear(p.skipped)

@@ -198,7 +198,7 @@ func (t *targeted) acquire(u *txn.Tx) func(x *core.Execution, fx *core.Effects) 
 			LeaseID: u.Engine.MintMarked(), AttemptID: u.Engine.MintMarked(), WorkerID: t.req.WorkerID, InstanceID: t.req.InstanceID,
 			TTL: t.req.TTL, RequestKey: t.req.RequestKey, Forced: t.req.Force,
 		})
-		t.task = txn.Task{Execution: x.Clone(), How: got.How, ResumedFrom: got.ResumedFrom, Remaining: u.Books.Remaining(x)}
+		t.task = txn.Task{Execution: x.Clone(), How: got.How, ResumedFrom: got.ResumedFrom, Remaining: u.Accounts.Remaining(x)}
 		return true, nil
 	}
 }

@@ -137,8 +137,8 @@ func (c *cancelFlow) Decide(u *txn.Tx) error {
 	if f == nil || !c.caller.Sees(f.Namespace) {
 		return flowNotFound(c.id)
 	}
-	print := txn.Fingerprint(c.ask.Policy, c.ask.Reason)
-	if again, err := u.Repeated(c.caller, c.request, print, nil); again || err != nil {
+	fingerprint := txn.Fingerprint(c.ask.Policy, c.ask.Reason)
+	if again, err := u.Repeated(c.caller, c.request, fingerprint, nil); again || err != nil {
 		c.answer = cancelAnswer(f)
 		return err
 	}
@@ -148,14 +148,14 @@ func (c *cancelFlow) Decide(u *txn.Tx) error {
 		auditFlow(u, c.caller, c.Name(), f, c.ask.Reason, before, after)
 	}
 	c.answer = cancelAnswer(f)
-	u.RecordRequest(c.request, print, nil)
+	u.RecordRequest(c.request, fingerprint, nil)
 	// The numbers are those of the commit, in which the ends of members are counted.
 	u.After = append(u.After, func() { c.answer = cancelAnswer(f) })
 	return nil
 }
 
-// cancelGraph writes the cancel of a flow that the unit has locked, ends those of its members that the unit has, and leaves the rest to follow-up
-// work.
+// cancelGraph writes the cancel of a flow that the transaction has locked, ends those of its members that the transaction has, and leaves the rest to
+// follow-up work.
 func cancelGraph(u *txn.Tx, f *core.Flow, ask core.FlowCancelCommand, fx *core.Effects, members []base.UUID) {
 	from := f.State
 	if !f.RequestCancel(fx, ask) {

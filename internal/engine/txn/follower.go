@@ -112,7 +112,7 @@ func (f *follower) round(ctx context.Context) bool {
 	if f.failed(err) {
 		return false
 	}
-	// Retention, and the removal of a flow with its members, write no event for an execution: one that they remove after the round has loaded it
+	// Retention, and the removal of a graph with its members, write no event for an execution: one that they remove after the round has loaded it
 	// would be shown for ever (I18).
 	round := store.Projection{From: from, To: to, Incarnation: of, Rows: rows, Gone: gone, Doubted: f.removable(rows)}
 	switch err := f.e.Failed(f.project(ctx, &round)); {
@@ -150,7 +150,7 @@ func (f *follower) lastFailure() (int, error) {
 	return f.failures, f.failure
 }
 
-// removable returns the executions that may be removed while a round is under way: members, with their flow, and those whose retention has ended,
+// removable returns the executions that may be removed while a round is under way: members, with their graph, and those whose retention has ended,
 // or nearly so.
 func (f *follower) removable(rows []*core.Execution) (ids []base.UUID) {
 	now, dict := f.e.Sweep.StoreNow(), f.e.Dict.Now()

@@ -142,7 +142,13 @@ func seenView(cmd *Submit, seen *store.Glance) txn.View {
 	return view
 }
 
-// SameWork reports whether two submissions are for the same work, as a repeat under one id is (L85).
-func SameWork(a, b core.Submission) bool {
-	return a.Normalize(AnySize) == nil && b.Normalize(AnySize) == nil && bytes.Equal(a.Fingerprint(), b.Fingerprint())
+// SameWorkAs reports whether a submission is for the work of an execution, as a repeat under one id is (L85). known has the policy that the
+// execution shows, and retryFrom says where its retry policy comes from: what is a default there was not in its submission.
+func SameWorkAs(known core.Submission, retryFrom string, sub core.Submission) bool {
+	if known.Normalize(AnySize) != nil || sub.Normalize(AnySize) != nil {
+		return false
+	}
+	known.Policy = known.Policy.ShownAs(retryFrom)
+	sub.Policy = sub.Policy.Filled()
+	return bytes.Equal(known.Fingerprint(), sub.Fingerprint())
 }

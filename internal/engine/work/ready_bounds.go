@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	readyAge   = 10 * time.Second      // how long a count of what waits is believed
+	readyAge   = 10 * time.Second      // how long a count of what waits is used
 	readyFull  = 50 * time.Millisecond // and at least how long, if there is no room now or the store could not count
 	readyPause = 10                    // times as long as the last count took the next one has to wait in any case
 )

@@ -129,7 +129,7 @@ func (d *Database) same(ctx context.Context) (bool, error) {
 	return schema == d.schema, err
 }
 
-// aloneSQL counts the sessions but for those that a pooler keeps and nobody uses.
+// aloneSQL counts the sessions but for those that a pooler keeps and does not use.
 const aloneSQL = `select count(*)::int from pg_stat_activity where datname = current_database() and backend_type = 'client backend'
 	and not (application_name = '` + pgtest.PoolerName + `' and state = 'idle')`
 

@@ -92,7 +92,7 @@ func TestA_connection_lost_with_the_changes_under_way_writes_nothing_or_is_unkno
 	}
 }
 
-// holdCommits makes commits that insert executions wait until nobody holds the row of the table gate.
+// holdCommits makes commits that insert executions wait until no transaction holds the row of the table gate.
 func holdCommits(t *testing.T, conn execer) {
 	t.Helper()
 	execute(t, conn, "create table gate (one int)")

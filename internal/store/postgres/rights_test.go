@@ -91,7 +91,7 @@ func TestA_role_that_may_not_use_our_tables_is_told_which_right_it_lacks(t *test
 func TestA_role_or_database_that_is_not_there_is_told_so(t *testing.T) {
 	t.Parallel()
 	url := cluster.Empty(t)
-	stranger, _ := as(t, url, "nobody_knows_me")
+	stranger, _ := as(t, url, "unknown_role")
 	lacking(t, stranger, "does not let the role in")
 	config, err := pgx.ParseConfig(url)
 	if err != nil {
@@ -100,7 +100,7 @@ func TestA_role_or_database_that_is_not_there_is_told_so(t *testing.T) {
 	lacking(t, pgtest.URL(cluster.Socket(t), config.User, "no_such_database"), "there is no such database")
 }
 
-func TestA_right_that_is_revoked_while_the_store_is_open_is_named_to_whoever_needs_it(t *testing.T) {
+func TestA_right_that_is_revoked_while_the_store_is_open_is_named_by_the_next_call_that_needs_it(t *testing.T) {
 	t.Parallel()
 	s, url := openNew(t, Config{})
 	c := newCycler(t, s, "default")
@@ -141,7 +141,7 @@ func TestThe_rights_on_every_table_are_checked(t *testing.T) {
 	}
 	for _, table := range slices.DeleteFunc(tables, func(name string) bool { return name == "schema_migration" }) {
 		if !strings.Contains(s.cold["missing_rights"], "'"+table+"'") {
-			t.Errorf("nobody looks at the rights on %s", table)
+			t.Errorf("the rights on %s are not checked", table)
 		}
 	}
 }

@@ -218,7 +218,7 @@ func publicURL(s string) (any, error) {
 }
 
 func file(s string) (any, error) {
-	f, err := os.Open(s) //nolint:gosec // G703: the path is a setting of whoever runs the program
+	f, err := os.Open(s) //nolint:gosec // G703: the path is a setting of the user who runs the program
 	if err != nil {
 		return nil, err
 	}
