@@ -2,6 +2,7 @@ package flowfabrictest
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -70,11 +71,16 @@ func (s surviving) Do(ctx context.Context, by service.Caller, op *wire.Operation
 	if _, streams := answer.(*wire.Sink); streams { // it has what came before the process died
 		return s.now(ctx).Do(ctx, by, op, request, answer)
 	}
+	ctx, done := s.env.unlessStuck(ctx, op.ID)
+	defer done()
 	for {
 		p := s.env.alive(ctx)
 		during, cancel := p.during(ctx)
 		err := s.of(p).Do(during, by, op, request, answer)
 		cancel()
+		if errors.Is(context.Cause(ctx), errStuck) {
+			return errStuck
+		}
 		if err == nil || !p.dead() || ctx.Err() != nil {
 			return err
 		}
