@@ -54,7 +54,7 @@ var rooms = []room{
 		reason: "a store keeps rows: it must be replaceable, so it sees the contract and never the engine or another store",
 	},
 	{
-		path: "internal/engine/txn", may: []string{"internal/core", "internal/core/*", "internal/store", "internal/clock", "internal/metrics", "internal/quiet"},
+		path: "internal/engine/txn", may: []string{"internal/backoff", "internal/core", "internal/core/*", "internal/store", "internal/clock", "internal/metrics", "internal/quiet"},
 		reason: "the engine works on the contract: one that knows a particular database cannot run on the next; rooms register with it, and it knows none",
 	},
 	{

@@ -109,6 +109,7 @@ func (t *targeted) Decide(u *txn.Tx) error {
 	if err != nil {
 		return err
 	}
+	// Due timers act first (L18). A repeated call is answered with the lease that it got before anything is checked that its first try has changed.
 	u.Settle(ent)
 	seen, err := t.admitWorker(u)
 	if err != nil {

@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"math/rand/v2"
 	"sync"
 	"time"
 
+	"github.com/flowfabric/flowfabric/internal/backoff"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -366,7 +366,7 @@ func (e *Engine) answerAll(batch []*Request, err error) {
 
 // Pause waits for a short random time, longer with each try, before a deadlock or serialization failure is tried again.
 func (e *Engine) Pause(try int) {
-	timer := e.Cfg.Clock.NewTimer(time.Duration(rand.IntN(2<<min(try, 6))+1) * time.Millisecond) //nolint:gosec // G404: it spreads retries
+	timer := e.Cfg.Clock.NewTimer(backoff.Spread(2 * time.Millisecond << min(try, 6)))
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -43,6 +43,8 @@ func newFollower(e *Engine) *follower {
 func (f *follower) Run(ctx context.Context) {
 	wanted := false // a list asked for more than there was: what comes next is not left to collect
 	for {
+		// The channel belongs to the position that is compared. If the log grows after the comparison, the channel is closed and the select returns
+		// at once.
 		end, grew := f.e.Log.Position()
 		if at, _ := f.position(); at >= end {
 			select {
@@ -108,6 +110,8 @@ func (f *follower) round(ctx context.Context) bool {
 		return false
 	}
 	to := commits[len(commits)-1].Seq
+	// The rows are read after the commits, so they show at least what those have done. They may show more: the events of that come later in the
+	// log, and a later round writes the row again.
 	rows, gone, err := f.collect(ctx, commits)
 	if f.failed(err) {
 		return false
@@ -119,6 +123,8 @@ func (f *follower) round(ctx context.Context) bool {
 	case err == nil:
 		f.moved(of, to)
 		return true
+	// Another process has brought the projection beyond From, or the database is another incarnation. Nothing was written; the next round begins
+	// where the projection is.
 	case store.FaultOf(err) == store.Stale:
 		return f.askPosition(ctx) && from < to
 	default:
@@ -297,6 +303,7 @@ func (f *follower) reachBefore(ctx context.Context, over <-chan time.Time) error
 		case f.kick <- struct{}{}:
 		default:
 		}
+		// Another process may be the one that follows; how far it has come is only in the store.
 		again := f.e.Cfg.Clock.NewTimer(25 * time.Millisecond)
 		select {
 		case <-moves:
