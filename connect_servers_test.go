@@ -181,8 +181,10 @@ func TestU132_a_server_that_falls_silent_is_left(t *testing.T) {
 	onPairs(t, func(t *testing.T, p *pair, client *flowfabric.Client) {
 		ctx := inTime(t)
 		used, _ := p.inUse(t, client)
-		freeze := func(_ http.ResponseWriter, r *http.Request, _ http.Handler) {
-			<-r.Context().Done()
+		thaw := make(chan struct{})
+		t.Cleanup(func() { close(thaw) })
+		freeze := func(http.ResponseWriter, *http.Request, http.Handler) {
+			<-thaw // it does not even notice that the client has gone
 			panic(http.ErrAbortHandler)
 		}
 		used.fails.Store(&freeze)

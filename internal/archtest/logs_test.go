@@ -38,6 +38,8 @@ var logKeys = []string{
 
 	"error", "count", "kind", "lane", "attempt", "command", "call", "op", "route", "method", "status", // what was done
 	"panic", "stack", "failures", "tries", "again_in", "row", "place", "seq", "step", // what went wrong
+	"class", "category", "reason", "retry_at", // of a failed attempt
+	"asked_by", "exits", // of a drain
 	"audit_id", "action", "entity", "entity_id", "principal", "address", "key_id", // who did it to what
 	"version", "store", "store_version", "schema", "steps", "signal", "drain_timeout", "log_level", "problem", "create_one", "spans", // of a process
 	"store_pool", "max_connections", "standbys", "incarnation", "incarnation_before", "lost_from", "lost_to",
