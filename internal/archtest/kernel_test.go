@@ -171,15 +171,15 @@ func TestNoOperationIsWrittenTwiceInTheRoot(t *testing.T) {
 	holds(t, checkTwins, "there is one client over two transports: an operation that knows its transport belongs to internal/transport")
 	finds(t, checkTwins, []example{{
 		name:  "a file for one transport",
-		files: map[string]string{"remote_flows.go": "package p\n", "wire_flows.go": "package p\n", "embedded_flows.go": "package p\n", "remote_test.go": "package p\n", "internal/wire/wire_a.go": "package wire\n"},
-		want:  []string{"embedded_flows.go", "remote_flows.go", "wire_flows.go"},
+		files: map[string]string{"remote_flows.go": "package p\n", "wire_flows.go": "package p\n", "embedded_flows.go": "package p\n", "remote_test.go": "package p\n", "connected_test.go": "package p\n", "internal/wire/wire_a.go": "package wire\n"},
+		want:  []string{"embedded_flows.go", "remote_flows.go", "remote_test.go", "wire_flows.go"},
 	}})
 }
 
 // checkTwins finds files of the root that are about one transport.
 func checkTwins(all []source) (found []string) {
 	for _, s := range all {
-		if !s.isGo() || s.isTest() || s.dir() != "." {
+		if !s.isGo() || s.dir() != "." {
 			continue
 		}
 		for _, prefix := range []string{"embedded_", "remote_", "wire_"} {

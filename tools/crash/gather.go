@@ -48,6 +48,13 @@ func (r *run) gather(ctx context.Context, client *flowfabric.Client, followed ma
 		}
 	}
 	g.edges()
+	if r.database != nil {
+		problems, err := r.database.unbalanced(ctx, len(g.facts.Executions))
+		if err != nil {
+			return nil, err
+		}
+		g.facts.Problems = append(g.facts.Problems, problems...)
+	}
 	found, err := panics(r.dir)
 	g.facts.Problems = append(g.facts.Problems, found...)
 	return g, err
@@ -92,7 +99,8 @@ func (g *gatherer) execution(ctx context.Context, id flowfabric.ID) error {
 		return fmt.Errorf("reading %s: %w", id, err)
 	}
 	stored := history.Execution{
-		ID: string(id), Kind: x.Kind, Key: x.IdempotencyKey, Status: string(x.Status), Result: string(x.Result.Data), Expected: "succeeded",
+		ID: string(id), Kind: x.Kind, Key: x.IdempotencyKey, Status: string(x.Status), Result: string(x.Result.Data),
+		Parent: string(x.ParentID), Expected: "succeeded",
 	}
 	if kind(x.Kind) == doomed {
 		stored.Expected = "failed"

@@ -110,7 +110,7 @@ func (r *run) live(ctx context.Context, l *load) (*report, error) {
 	}
 	r.say("faults begin")
 	hurting, cancel := context.WithTimeout(ctx, r.length)
-	err = r.torment(hurting)
+	err = r.torment(ctx, hurting)
 	cancel()
 	users.stopClients()
 	r.say("faults have ended")

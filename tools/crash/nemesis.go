@@ -58,7 +58,7 @@ func streams(store string) []stream {
 		ofStore = []choice{{powerCut, 75}, {fullDisk, 12}, {failedSync, 13}}
 	}
 	return []stream{
-		{"servers", []choice{{killServer, 85}, {freezeServer, 15}}, time.Second, 5 * time.Second, 0, 2 * leaseTTL},
+		{"servers", []choice{{killServer, 85}, {freezeServer, 15}}, time.Second, 4 * time.Second, 0, 2 * leaseTTL},
 		{"workers", []choice{{killWorker, 75}, {freezeWorker, 25}}, 3 * time.Second, 9 * time.Second, leaseTTL, 3 * leaseTTL},
 		{"store", ofStore, 6 * time.Second, 14 * time.Second, 0, 2 * time.Second},
 		{"network", []choice{{network, 100}}, time.Second, 5 * time.Second, 500 * time.Millisecond, 3 * time.Second},
@@ -87,59 +87,56 @@ func (s stream) plan(seed uint64, index int, length time.Duration) (faults []fau
 	return faults
 }
 
-// torment applies all streams until ctx ends, and returns when every fault is over. It returns the first error that is not about a target that
-// was not there.
-func (r *run) torment(ctx context.Context) error {
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
+// torment applies all streams until hurting ends, and returns when every fault is over. Repairs end only with ctx, of which hurting is a part. It
+// returns the first error that is not about a target that was not there.
+func (r *run) torment(ctx, hurting context.Context) error {
+	repair, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	hurting, stop := context.WithCancel(hurting)
+	defer stop()
+	defer context.AfterFunc(repair, stop)()
 	var all sync.WaitGroup
 	for i, s := range streams(r.store) {
 		faults := s.plan(r.seed, i, r.length)
 		all.Go(func() {
 			for _, f := range faults {
-				if !pause(ctx, f.after) {
+				if !pause(hurting, f.after) {
 					return
 				}
-				err := r.apply(ctx, f)
+				err := r.apply(hurting, repair, f)
 				switch {
 				case err == nil:
 				case errors.Is(err, errNotOurs):
 					r.count("faults left out")
-				case ctx.Err() == nil:
-					stop(fmt.Errorf("%s: %w", f.kind, err))
+				default:
+					fail(fmt.Errorf("%s: %w", f.kind, err))
 					return
 				}
 			}
 		})
 	}
 	all.Go(func() {
-		for pause(ctx, time.Second) {
+		for pause(hurting, time.Second) {
 			if err := r.reviveWorkers(); err != nil {
-				stop(err)
+				fail(err)
 			}
 		}
 	})
-	<-ctx.Done()
+	<-hurting.Done()
 	all.Wait()
-	if err := context.Cause(ctx); !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
-		return err
-	}
-	return nil
+	return context.Cause(repair) // nil unless something has failed or ctx has ended
 }
 
-// apply applies one fault and repairs what it broke. Repairs do not end with ctx.
-func (r *run) apply(ctx context.Context, f fault) error {
-	repair := context.WithoutCancel(ctx)
+// apply applies one fault and repairs what it broke. The fault ends early if ctx ends, the repair if repair does.
+func (r *run) apply(ctx, repair context.Context, f fault) error {
 	switch f.kind {
 	case killServer, freezeServer:
 		return r.hurtServer(ctx, repair, f)
 	case killWorker, freezeWorker:
 		return r.hurtWorker(ctx, f)
 	case killPostgres:
-		r.hurts(f.kind)
 		return r.database.kill(repair, f.length/4)
 	case freezePostgres:
-		r.hurts(f.kind)
 		return r.database.freeze(ctx, f.length)
 	case fullDisk:
 		return r.fillDisk(ctx, repair, f)
@@ -190,7 +187,6 @@ func (r *run) fillDisk(ctx, repair context.Context, f fault) error {
 		if r.database.mount == "" {
 			return errNotOurs
 		}
-		r.hurts(f.kind)
 		return r.database.fill(repair, f.length)
 	}
 	if r.file.mounted == nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -174,6 +175,10 @@ func (d *database) kill(ctx context.Context, away time.Duration) error {
 			return err
 		}
 	}
+	d.run.hurts(killPostgres)
+	if err := gone(context.WithoutCancel(ctx), processes); err != nil {
+		return err
+	}
 	pause(ctx, away)
 	return d.again(ctx)
 }
@@ -187,6 +192,7 @@ func (d *database) freeze(ctx context.Context, length time.Duration) error {
 		return err
 	}
 	processes, err := tree(postmaster)
+	d.run.hurts(freezePostgres)
 	for _, pid := range processes {
 		_ = syscall.Kill(pid, syscall.SIGSTOP)
 	}
@@ -200,15 +206,40 @@ func (d *database) freeze(ctx context.Context, length time.Duration) error {
 // recovery bounds how long Postgres may take to start after a crash.
 const recovery = 2 * time.Minute
 
-// again starts the server whose processes have ended.
+// again starts the server whose processes have ended, and once more if it ends while it starts.
 func (d *database) again(ctx context.Context) error {
-	starting, cancel := context.WithTimeout(context.WithoutCancel(ctx), recovery)
-	defer cancel()
-	if err := d.server.Again(starting); err != nil {
-		log, _ := os.ReadFile(d.server.Data() + ".log")
-		return fmt.Errorf("postgres does not start again: %w\n%s", err, log[max(0, len(log)-4000):])
+	var err error
+	for deadline := time.Now().Add(recovery); ctx.Err() == nil && time.Now().Before(deadline); pause(ctx, 100*time.Millisecond) {
+		if pid, noFile := d.pid(); noFile == nil && alive(pid) {
+			if _, err = d.postmaster(ctx); err == nil {
+				return nil
+			}
+			continue
+		}
+		starting, cancel := context.WithTimeout(ctx, startLimit)
+		err = d.server.Again(starting)
+		cancel()
+		if err == nil {
+			return nil
+		}
 	}
-	return nil
+	log, _ := os.ReadFile(d.server.Data() + ".log")
+	return fmt.Errorf("postgres does not start again: %w\n%s", err, log[max(0, len(log)-4000):])
+}
+
+// startLimit is how long a start that fails may take to be noticed.
+const startLimit = 15 * time.Second
+
+// gone waits until processes that were killed have ended. Until then they hold the shared memory of the server.
+func gone(ctx context.Context, processes []int) error {
+	for deadline := time.Now().Add(recovery); ; pause(ctx, 10*time.Millisecond) {
+		if !slices.ContainsFunc(processes, alive) {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return errors.New("killed processes of Postgres do not end")
+		}
+	}
 }
 
 // fill leaves no room on the disk for a time. Postgres may end itself meanwhile: then it is started again.
@@ -223,12 +254,9 @@ func (d *database) fill(ctx context.Context, length time.Duration) error {
 	if err != nil {
 		return err
 	}
-	var free unix.Statfs_t
-	err = unix.Fstatfs(int(file.Fd()), &free)
+	err = occupy(file)
 	if err == nil {
-		err = unix.Fallocate(int(file.Fd()), 0, 0, int64(free.Bavail)*free.Bsize)
-	}
-	if err == nil {
+		d.run.hurts(fullDisk)
 		pause(ctx, length)
 	}
 	err = errors.Join(err, file.Close(), os.Remove(ballast))
@@ -236,6 +264,21 @@ func (d *database) fill(ctx context.Context, length time.Duration) error {
 		return err
 	}
 	return d.ensure(ctx)
+}
+
+// occupy takes the room that is free on the disk of a file. What Postgres has written meanwhile is not free any more: then it tries with less.
+func occupy(file *os.File) error {
+	const less = 1 << 20
+	var free unix.Statfs_t
+	if err := unix.Fstatfs(int(file.Fd()), &free); err != nil {
+		return err
+	}
+	for size := int64(free.Bavail) * free.Bsize; size > 0; size -= less {
+		if err := unix.Fallocate(int(file.Fd()), 0, 0, size); !errors.Is(err, unix.ENOSPC) {
+			return err
+		}
+	}
+	return nil
 }
 
 // ensure waits until the server answers, and starts it if its processes have ended.
@@ -253,6 +296,43 @@ func (d *database) ensure(ctx context.Context) error {
 		}
 	}
 }
+
+// unbalanced compares the tables with what the API has shown, once everything has ended: each execution is stored once, none is in a queue, and
+// the lease history of each has all epochs from 1.
+func (d *database) unbalanced(ctx context.Context, executions int) (problems []string, err error) {
+	conn, err := pgx.Connect(ctx, d.admin())
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	var schema string
+	if err := conn.QueryRow(ctx, "select schemaname from pg_tables where tablename = 'exec'").Scan(&schema); err != nil {
+		return nil, err
+	}
+	if _, err := conn.Exec(ctx, "set search_path to "+pgx.Identifier{schema}.Sanitize()); err != nil {
+		return nil, err
+	}
+	for _, check := range []struct {
+		what, sql string
+		want      int
+	}{
+		{"rows of executions", "select count(*) from exec", executions},
+		{"rows in queues", "select count(*) from queue", 0},
+		{"lease histories with gaps", "select count(*) from (select from lease group by id having min(epoch) <> 1 or max(epoch) <> count(*)) gaps", 0},
+	} {
+		var got int
+		if err := conn.QueryRow(ctx, check.sql).Scan(&got); err != nil {
+			return nil, fmt.Errorf("%s: %w", check.what, err)
+		}
+		if got != check.want {
+			problems = append(problems, fmt.Sprintf("SQL: %d %s, want %d", got, check.what, check.want))
+		}
+	}
+	return problems, nil
+}
+
+// admin is the address of the database of the run for a superuser, without a proxy.
+func (d *database) admin() string { return pgtest.URL(d.server.Socket(), "postgres", "crash") }
 
 // alive reports whether a process exists and has not ended.
 func alive(pid int) bool {

@@ -63,7 +63,7 @@ func TestI1_a_read_waits_for_a_commit_that_was_written_while_another_was_synced(
 	looked := make(chan error, 1)
 	s.flush.then(func(err error) { looked <- err })
 	if len(looked) != 0 {
-		t.Error("a reader is told of a commit that the sync did not cover")
+		t.Error("a reader sees a commit that the sync did not cover")
 	}
 	d.let <- nil
 	if err := <-looked; err != nil {

@@ -1,6 +1,6 @@
 // Package history records what clients and workers asked for and were told, and checks a whole run for contradictions: between what was
-// acknowledged and what is stored, between the event log and the leases, and within the life of each execution. It talks to nothing: whoever runs
-// clients and processes fills it.
+// acknowledged and what is stored, between the event log and the leases, and within the life of each execution. It talks to nothing: the program that runs
+// clients and processes fills it in.
 package history
 
 import (
@@ -186,6 +186,7 @@ type Event struct {
 // Execution is an execution as it is stored at the end.
 type Execution struct {
 	ID, Kind, Key, Status, Result string
+	Parent                        string // execution that spawned it, whose cancel cancels it too; "": none
 	Expected                      string // status that its kind ends with unless it is cancelled
 	WantResult                    string // result that it ends with if it succeeds; "": not compared
 	Explanation                   string // of an execution that has not ended

@@ -118,7 +118,7 @@ func amongCalls() []bad {
 		{"I8", "a key is stored twice", func(f *history.Facts) { change(f, "z", func(x *history.Execution) { x.Key = "kx" }) }},
 		{"I7", "an execution has not ended", func(f *history.Facts) { change(f, "z", func(x *history.Execution) { x.Status = "suspended" }) }},
 		{"I7", "an execution failed that should not", func(f *history.Facts) { change(f, "z", func(x *history.Execution) { x.Status = "failed" }) }},
-		{"I7", "an execution was cancelled by nobody", func(f *history.Facts) { change(f, "z", func(x *history.Execution) { x.Status = "cancelled" }) }},
+		{"I7", "an execution was cancelled without a command", func(f *history.Facts) { change(f, "z", func(x *history.Execution) { x.Status = "cancelled" }) }},
 		{"I7", "a flow has not ended", func(f *history.Facts) { f.Flows["f"] = "open" }},
 		{"I5", "a result is another one", func(f *history.Facts) { change(f, "x", func(x *history.Execution) { x.Result = "other" }) }},
 		{"I5", "an end that was read has changed", func(f *history.Facts) {
@@ -214,6 +214,20 @@ func TestEach_contradiction_is_found_by_its_rule(t *testing.T) {
 	}
 }
 
+func TestA_child_may_be_cancelled_with_its_parent(t *testing.T) {
+	t.Parallel()
+	for parent, want := range map[string]int{"y": 0, "z": 1} { // y was cancelled
+		f := good()
+		f.Executions["child"] = history.Execution{ID: "child", Status: "cancelled", Expected: "succeeded", Parent: parent}
+		for _, e := range []history.Event{event(12, "execution.submitted", "child", `{}`), event(13, "execution.completed", "child", `{}`)} {
+			f.Log, f.Followed["follower"] = append(f.Log, e), append(f.Followed["follower"], e.ID)
+		}
+		if findings := history.Check(f); len(findings) != want {
+			t.Errorf("a child of %s: %v", parent, findings)
+		}
+	}
+}
+
 func TestAn_unknown_call_may_have_taken_effect_or_not(t *testing.T) {
 	t.Parallel()
 	for _, status := range []string{"succeeded", "cancelled"} {
@@ -234,6 +248,33 @@ func TestAn_unknown_call_may_have_taken_effect_or_not(t *testing.T) {
 		for _, finding := range history.Check(f) {
 			t.Error(finding)
 		}
+	}
+}
+
+func TestMany_unknown_calls_do_not_make_the_search_long(t *testing.T) {
+	t.Parallel()
+	f := &history.Facts{
+		Executions: map[string]history.Execution{"x": {ID: "x", Key: "k", Status: "succeeded"}},
+		Log: []history.Event{
+			event(1, "execution.submitted", "x", `{}`), event(2, "lease.acquired", "x", `{"lease_epoch":1}`),
+			event(3, "execution.completed", "x", `{"lease_epoch":1}`),
+		},
+	}
+	call := func(c history.Call, began, ended int64, outcome history.Outcome) {
+		c.Process, c.Number, c.Began, c.Ended, c.Outcome = "c", int64(len(f.Calls)), began, ended, outcome
+		f.Calls = append(f.Calls, c)
+	}
+	for i := range int64(40) {
+		call(history.Call{Name: history.Submit, Key: "k"}, i, 0, history.Unknown)
+	}
+	call(history.Call{Name: history.Claim, Execution: "x", Epoch: 1, Lease: "l"}, 50, 50, history.Done)
+	for i := range int64(40) {
+		call(history.Call{Name: history.Step, Execution: "x", Key: "a", Epoch: 1, Lease: "l"}, 60+i, 0, history.Unknown)
+		call(history.Call{Name: history.Complete, Execution: "x", Epoch: 1, Lease: "l"}, 60+i, 0, history.Unknown)
+		call(history.Call{Name: history.Get, Execution: "x"}, 60+i, 0, history.Unknown)
+	}
+	for _, finding := range history.Check(f) {
+		t.Error(finding)
 	}
 }
 

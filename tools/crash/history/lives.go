@@ -39,11 +39,14 @@ func checkLives(f *Facts) (all []Finding) {
 		if !submitted[id] { // a member of a flow or a child
 			operations = append(operations, porcupine.Operation{Input: asked{Call: Call{Name: Submit, Outcome: Done}}, Call: -1, Return: 0})
 		}
-		tried := map[string]bool{}
+		tried, open := map[string]bool{}, map[string]bool{}
 		for _, c := range byExecution[id] {
 			try := fmt.Sprint(c.Name, c.Key, c.Lease)
-			operations = append(operations, operation(c, tried[try]))
-			tried[try] = true
+			// Of several unknown calls that would do the same only the first one matters: the later ones may take effect no earlier.
+			if c.Outcome != Unknown || !open[try] {
+				operations = append(operations, operation(c, tried[try]))
+			}
+			tried[try], open[try] = true, open[try] || c.Outcome == Unknown && c.Name != Replay
 		}
 		switch porcupine.CheckOperationsTimeout(model, operations, time.Minute) {
 		case porcupine.Illegal:
@@ -55,15 +58,21 @@ func checkLives(f *Facts) (all []Finding) {
 	return all
 }
 
-// modelled reports whether a call is part of the model.
+// modelled reports whether a call is part of the model: its answer says something about the execution, or it may have changed it.
 func modelled(c Call) bool {
 	switch c.Name {
-	case Submit, Cancel, Replay, Get, Claim:
+	case Claim:
 		return true
+	case Get:
+		return c.Outcome != Unknown
+	case Cancel:
+		return c.Outcome != Refused || c.Code == "execution_not_active"
+	case Submit, Replay, Complete, Fail:
+		return c.Outcome != Refused
 	case Effect, Sign, Flow:
 		return false
 	default:
-		return c.Lease != "" && c.Outcome != Refused
+		return c.Lease != "" && c.Outcome == Done
 	}
 }
 

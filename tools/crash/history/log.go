@@ -16,7 +16,6 @@ type life struct {
 	notBefore                      time.Time
 	at                             time.Time
 	suspensions                    map[string]int // how often each was ended
-	index                          int            // of its last event, for messages
 }
 
 // data are the fields of events that are compared.

@@ -51,7 +51,7 @@ func checkEnds(f *Facts) (all []Finding) {
 		switch {
 		case !x.Terminal():
 			all = append(all, found("I7", id, "it is %s: %s", x.Status, x.Explanation))
-		case x.Status == "cancelled" && mayBeCancelled[id]:
+		case x.Status == "cancelled" && (mayBeCancelled[id] || mayBeCancelled[x.Parent]):
 		case x.Expected != "" && x.Status != x.Expected:
 			all = append(all, found("I7", id, "it ended %s, its kind %s ends %s", x.Status, x.Kind, x.Expected))
 		case x.Status == "succeeded" && x.WantResult != "" && x.Result != x.WantResult:
