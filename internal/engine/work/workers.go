@@ -240,16 +240,16 @@ func (e *Work) Leave(ctx context.Context, c txn.Caller, instanceID string) error
 
 // SignOff is MarkDead by the instance itself, which has stopped. Leases that it has left expire.
 func (e *Work) SignOff(ctx context.Context, c txn.Caller, instanceID, reason string) error {
-	return e.gone(ctx, c, "sign_off", instanceID, reason, false)
+	return e.markGone(ctx, c, "sign_off", instanceID, reason, false)
 }
 
 // MarkDead says that an instance is gone. With takeLeases its leases lapse at once (S52).
 func (e *Work) MarkDead(ctx context.Context, c txn.Caller, instanceID, reason string, takeLeases bool) error {
-	return e.gone(ctx, c, "mark_dead", instanceID, reason, takeLeases)
+	return e.markGone(ctx, c, "mark_dead", instanceID, reason, takeLeases)
 }
 
-// gone records that an instance is gone; op is the action of the audit log.
-func (e *Work) gone(ctx context.Context, c txn.Caller, op, instanceID, reason string, takeLeases bool) error {
+// markGone records that an instance is gone; op is the action of the audit log.
+func (e *Work) markGone(ctx context.Context, c txn.Caller, op, instanceID, reason string, takeLeases bool) error {
 	if err := base.CheckReason("reason", reason); err != nil {
 		return err
 	}
