@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/flowfabric/flowfabric/internal/service"
 )
 
 // sharedLimits count what all servers on a store have used of a limit (U129).
@@ -14,8 +16,8 @@ type sharedLimits interface {
 	// AcquireSlots sets how many of most places this process wants to hold, and returns how many it holds. It must be called again
 	// within 15 s.
 	AcquireSlots(ctx context.Context, name string, most, want int) (got int, err error)
-	// NamespaceRates is how many submits and how many requests a second a namespace allows; 0: it does not say.
-	NamespaceRates(ctx context.Context, namespace string) (submits, requests int, err error)
+	// NamespaceBounds returns what servers enforce for a namespace.
+	NamespaceBounds(ctx context.Context, namespace string) (service.NamespaceBounds, error)
 }
 
 // keyLimits applies the limits of keys on concurrent and per-second requests, and those of namespaces per second. What is not
@@ -57,7 +59,8 @@ func (k *keyLimits) enter(ctx context.Context, key *Key) (leave func(), err erro
 
 // submit lets so many submits into a namespace, or answers rate_limited.
 func (k *keyLimits) submit(ctx context.Context, namespace string, n int) error {
-	limit, _, err := k.shared.NamespaceRates(ctx, namespace)
+	set, err := k.shared.NamespaceBounds(ctx, namespace)
+	limit := set.Submits
 	if err != nil || limit == 0 || n == 0 {
 		return err
 	}

@@ -24,7 +24,7 @@ type Backend interface {
 	RecordRefusal(ctx context.Context, c Caller, r Refusal) error
 	TakeRate(ctx context.Context, name string, perSecond, want int) (got int, wait time.Duration, err error)
 	AcquireSlots(ctx context.Context, name string, most, want int) (got int, err error)
-	NamespaceRates(ctx context.Context, namespace string) (submits, requests int, err error)
+	NamespaceBounds(ctx context.Context, namespace string) (NamespaceBounds, error)
 	StoreTime() time.Time
 	Installation() string
 	Collector() metrics.Collector
@@ -115,10 +115,17 @@ func (s *Service) AcquireSlots(ctx context.Context, name string, most, want int)
 	return got, api.AsError(err)
 }
 
-// NamespaceRates returns how many submits and requests per second the namespace permits; 0: not set.
-func (s *Service) NamespaceRates(ctx context.Context, namespace string) (submits, requests int, err error) {
-	submits, requests, err = s.engine.NamespaceRates(ctx, namespace)
-	return submits, requests, api.AsError(err)
+// NamespaceBounds are the settings of a namespace that servers enforce; 0: not set.
+type NamespaceBounds struct {
+	Submits, Requests int // per second over all servers
+	Readers           int // calls that wait for something to read, in each server
+}
+
+// NamespaceBounds returns what servers enforce for a namespace. The answer is at most a few seconds old, and reflects changes made by this process
+// at once.
+func (s *Service) NamespaceBounds(ctx context.Context, namespace string) (NamespaceBounds, error) {
+	set, err := s.engine.NamespaceBounds(ctx, namespace)
+	return NamespaceBounds{Submits: set.MaxSubmitPerSecond, Requests: set.MaxRequestsPerSecond, Readers: set.MaxReaders}, api.AsError(err)
 }
 
 // StoreTime returns the store's clock as last read, advanced by the host's clock.

@@ -162,7 +162,7 @@ func (g *gatherer) signals(ctx context.Context, x *flowfabric.Execution) (all []
 		if err != nil {
 			return nil, fmt.Errorf("the signals of %s: %w", x.ID, err)
 		}
-		all = append(all, history.Signal{ID: s.ID, Payload: string(s.Payload.Data)})
+		all = append(all, history.Signal{ID: s.ID})
 	}
 	return all, nil
 }

@@ -60,7 +60,7 @@ func streams(store string) []stream {
 	return []stream{
 		{"servers", []choice{{killServer, 85}, {freezeServer, 15}}, time.Second, 4 * time.Second, 0, 2 * leaseTTL},
 		{"workers", []choice{{killWorker, 75}, {freezeWorker, 25}}, 3 * time.Second, 9 * time.Second, leaseTTL, 3 * leaseTTL},
-		{"store", ofStore, 6 * time.Second, 14 * time.Second, 0, 2 * time.Second},
+		{"store", ofStore, 5 * time.Second, 11 * time.Second, 0, 2 * time.Second},
 		{"network", []choice{{network, 100}}, time.Second, 5 * time.Second, 500 * time.Millisecond, 3 * time.Second},
 	}
 }

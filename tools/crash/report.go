@@ -19,7 +19,6 @@ import (
 type report struct {
 	Store             string            `json:"store"`
 	Seed              uint64            `json:"seed"`
-	Faults            time.Duration     `json:"-"`
 	Length            string            `json:"length"`
 	Settled           string            `json:"settled"` // how long everything took to end once the faults had stopped
 	Executions        int               `json:"executions"`
@@ -36,7 +35,6 @@ type report struct {
 	NotRecovered      []string          `json:"not_recovered,omitempty"`
 	Found             int               `json:"found"`
 	Findings          []history.Finding `json:"findings"`
-	FindingsTold      int               `json:"findings_told"`
 	recoveryDurations map[string]time.Duration
 }
 
@@ -47,7 +45,7 @@ const mostFindings = 20
 func (r *run) newReport(g *gatherer, l *load, settled time.Duration) *report {
 	findings := history.Check(g.facts)
 	p := &report{
-		Store: r.store, Seed: r.seed, Faults: r.length, Length: r.length.String(), Settled: settled.Round(time.Millisecond).String(),
+		Store: r.store, Seed: r.seed, Length: r.length.String(), Settled: settled.Round(time.Millisecond).String(),
 		Executions: len(g.facts.Executions), Events: len(g.facts.Log), Calls: len(g.facts.Calls), ByKind: g.kinds,
 		ByStatus: map[string]int64{}, Counts: map[string]int64{}, Killed: map[string]int64{}, Recovery: map[string]string{}, Found: len(findings),
 		recoveryDurations: r.worst,
@@ -85,7 +83,6 @@ func (r *run) newReport(g *gatherer, l *load, settled time.Duration) *report {
 	for i, f := range p.Findings {
 		p.Findings[i].Story = history.Story(g.facts, f.Execution)
 	}
-	p.FindingsTold = len(p.Findings)
 	return p
 }
 

@@ -200,6 +200,13 @@ func (c *namespaceCache) forget() {
 	c.stale = true
 }
 
+// last returns the settings of a namespace according to the last read.
+func (c *namespaceCache) last(name string) core.NamespaceSettings {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.settings[name]
+}
+
 // knows reports whether the namespace was set up, according to the last read.
 func (c *namespaceCache) knows(name string) bool {
 	c.mu.Lock()

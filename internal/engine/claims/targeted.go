@@ -167,6 +167,9 @@ func sawClaimant(u *txn.Tx, c txn.Caller, w *core.Worker, workerID string) {
 // audits reports whether the claim is an operator's act, which is recorded in the audit log (U131).
 func (t *targeted) audits() bool { return t.op == "operator_claim" && admin.Audits(t.caller) }
 
+// By returns the caller.
+func (t *targeted) By() txn.Caller { return t.caller }
+
 func (t *targeted) Chains(u *txn.Tx) []string {
 	if !t.audits() {
 		return nil

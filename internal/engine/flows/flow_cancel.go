@@ -97,6 +97,9 @@ func (c *cancelFlow) Want(w *store.Want, _ bool) {
 
 func (c *cancelFlow) Flows(*txn.Tx) []base.UUID { return []base.UUID{c.id.UUID} }
 
+// By returns the caller.
+func (c *cancelFlow) By() txn.Caller { return c.caller }
+
 func (c *cancelFlow) Chains(*txn.Tx) []string { return flowChain(c.caller, c.space) }
 
 // flowChain returns the audit chain of a caller's change of a flow, or none if the caller is not an operator.

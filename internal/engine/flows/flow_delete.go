@@ -74,6 +74,9 @@ func (r *flowRemoval) Want(*store.Want, bool) {}
 
 func (r *flowRemoval) Flows(*txn.Tx) []base.UUID { return r.tree.flows }
 
+// By returns the caller.
+func (r *flowRemoval) By() txn.Caller { return r.caller }
+
 func (r *flowRemoval) Chains(*txn.Tx) []string { return flowChain(r.caller, r.space) }
 
 func (r *flowRemoval) Graph(ctx context.Context, u *txn.Tx) error {

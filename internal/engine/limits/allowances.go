@@ -57,10 +57,9 @@ func (e *Admission) AcquireSlots(ctx context.Context, name string, most, want in
 	return txn.Answered(&got, err)
 }
 
-// NamespaceRates is how many submits and how many requests a second the namespace allows; 0: it does not say.
-func (e *Admission) NamespaceRates(ctx context.Context, namespace string) (submits, requests int, err error) {
-	settings, err := e.Spaces.Of(ctx, namespace, e.Cfg.Clock.Now())
-	return settings.MaxSubmitPerSecond, settings.MaxRequestsPerSecond, err
+// NamespaceBounds returns the settings of a namespace, for the bounds that servers enforce.
+func (e *Admission) NamespaceBounds(ctx context.Context, namespace string) (core.NamespaceSettings, error) {
+	return e.Spaces.Of(ctx, namespace, e.Cfg.Clock.Now())
 }
 
 func (l *sharedLimits) use(ctx context.Context, name string, do func(a *core.SharedLimit, now base.Time)) error {

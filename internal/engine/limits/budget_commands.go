@@ -72,6 +72,9 @@ func (b *budgetCommand) Behind(u *txn.Tx, w *store.Want) {
 	w.Scans = append(w.Scans, b.scans...)
 }
 
+// By returns the caller.
+func (b *budgetCommand) By() txn.Caller { return b.caller }
+
 func (b *budgetCommand) Chains(*txn.Tx) []string {
 	if !admin.Audits(b.caller) {
 		return nil

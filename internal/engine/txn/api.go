@@ -30,6 +30,8 @@ type Caller struct {
 	OwnWork bool `json:"-"`
 	// OwnInstances bounds its commands on workers to the instances that it registered (U103).
 	OwnInstances bool `json:"-"`
+	// Bounded counts its rows of the audit log against the bound of the namespace (U101).
+	Bounded bool `json:"-"`
 }
 
 // Feed is what a worker may read of the event log.

@@ -82,6 +82,12 @@ func (t *classTable) count(class *core.Class) {
 	use.Lanes[class.Lane] = true
 }
 
+// Others reports whether another namespace than this one uses anything.
+func (t *classTable) Others(namespace string) bool {
+	use, _ := t.UseOf(namespace, "")
+	return use.Others
+}
+
 // UseOf returns what a namespace uses, and whether it uses the lane.
 func (t *classTable) UseOf(namespace, lane string) (use core.NamespaceUse, hasLane bool) {
 	t.mu.RLock()

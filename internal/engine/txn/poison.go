@@ -125,12 +125,22 @@ func (u *Tx) At(place string, row base.UUID) {
 func (u *Tx) decideAll(batch []*Request) []error {
 	refusals := make([]error, len(batch))
 	for i, r := range batch {
-		refusals[i] = r.Decide(u)
+		refusals[i] = u.decide(r.Command)
 		if cmd, ok := r.Command.(underLease); ok && refusals[i] != nil {
 			refusals[i] = u.Engine.FromElsewhere(cmd.Carried(), refusals[i])
 		}
 	}
 	return refusals
+}
+
+// decide decides one command, unless a room refuses it.
+func (u *Tx) decide(cmd Command) error {
+	for _, refuse := range u.Engine.points.refuse {
+		if err := refuse(u, cmd); err != nil {
+			return err
+		}
+	}
+	return cmd.Decide(u)
 }
 
 // gaveUp returns the error of a batch whose transaction panicked. The transaction may be in any state: the error gives the transaction up, and the

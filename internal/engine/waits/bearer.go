@@ -150,6 +150,9 @@ func (b *tokenCommand) verified(u *txn.Tx) (ent *txn.Row, d *core.WaitState, fau
 	return ent, d, 0, nil
 }
 
+// By returns the caller.
+func (b *tokenCommand) By() txn.Caller { return b.caller }
+
 // Chains names a chain only if the token is verified: no other caller causes the trip that locks it.
 func (b *tokenCommand) Chains(u *txn.Tx) []string {
 	if b.told == nil {

@@ -81,6 +81,9 @@ func (o *onWorker) change(u *txn.Tx) error {
 	return nil
 }
 
+// By returns the caller.
+func (o *onWorker) By() txn.Caller { return o.caller }
+
 func (o *onWorker) Chains(u *txn.Tx) []string {
 	if !o.audited || !admin.Audits(o.caller) {
 		return nil

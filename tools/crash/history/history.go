@@ -205,7 +205,7 @@ type Lease struct {
 }
 
 // Signal is a stored signal.
-type Signal struct{ ID, Payload string }
+type Signal struct{ ID string }
 
 // Budget is what a budget counts at the end.
 type Budget struct{ Used, Reserved, Overrun, Holds int64 }

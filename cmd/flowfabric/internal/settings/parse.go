@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -163,6 +164,14 @@ func storeURL(s string) (any, error) {
 	default:
 		return nil, errors.New("unknown store: use sqlite:PATH or postgres://…")
 	}
+}
+
+// schemaName parses the name of a schema, as the store accepts it.
+func schemaName(s string) (any, error) {
+	if !regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`).MatchString(s) || strings.HasPrefix(s, "pg_") {
+		return nil, errors.New("not the name of a schema: use lower-case letters, digits and _")
+	}
+	return s, nil
 }
 
 func postgresURL(s string) (any, error) {
