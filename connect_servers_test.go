@@ -169,7 +169,7 @@ func TestU132_waits_and_feeds_resume_at_another_server(t *testing.T) {
 		if err := receive(t, waited); err != nil {
 			t.Errorf("Wait: %v", err)
 		}
-		if kinds := receive(t, followed); !slices.Equal(kinds, []string{"execution.submitted", "execution.completed"}) {
+		if kinds := receive(t, followed); !slices.Equal(kinds, []string{"execution.submitted", "execution.cancel_requested", "execution.completed"}) {
 			t.Errorf("followed %q", kinds)
 		}
 	})
