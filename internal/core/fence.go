@@ -15,7 +15,7 @@ func (f Fence) Validate() error {
 	switch {
 	case f == Fence{}:
 		return base.Errorf(base.CodeFenceRequired, "the command needs the fence of the lease").
-			WithHint("send lease_id, lease_epoch and attempt_id as the claim gave them")
+			WithHint("send `lease_id`, `lease_epoch` and `attempt_id` as the claim returned them")
 	case f.LeaseID.IsZero():
 		missing = partLeaseID
 	case f.Epoch == 0:
@@ -26,7 +26,7 @@ func (f Fence) Validate() error {
 		return nil
 	}
 	return base.Errorf(base.CodePartialFence, "%s is missing", missing).WithField("lease." + missing).
-		WithHint("send lease_id, lease_epoch and attempt_id together")
+		WithHint("send `lease_id`, `lease_epoch` and `attempt_id` together")
 }
 
 // The parts of a fence, as errors name them.

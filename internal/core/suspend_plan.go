@@ -102,7 +102,7 @@ func (c *SuspendCommand) timeout(now base.Time, policy *SuspensionPolicy) (base.
 	}
 	if at == 0 && c.Condition.HasTimeoutOnly() {
 		return 0, condition.InvalidSuspend("timeout_only_without_deadline", "timeout_at", "is required: the condition is met by a timeout only").
-			WithHint("give timeout_ms or timeout_at, or a default timeout in the suspension policy")
+			WithHint("set `timeout_ms` or `timeout_at`, or a default timeout in the suspension policy")
 	}
 	return at, nil
 }

@@ -457,11 +457,6 @@ type Existing struct {
 	Body   []byte // its submission while it is in the inbox, as the user's transaction sees it; else nil
 }
 
-// Dumper is implemented by stores whose database has its own means to copy it. It returns the command, without secrets.
-type Dumper interface {
-	DumpLine() string
-}
-
 // Sizer reports how many bytes the database takes on its disk, including indexes and its own logs.
 type Sizer interface {
 	Size(ctx context.Context) (int64, error)

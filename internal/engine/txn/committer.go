@@ -381,7 +381,7 @@ func PublicFault(err error) error {
 		return refusal
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return base.Errorf(base.CodeTimeout, "gave up before the answer came: %w", err).WithHint("the same call again is safe")
+		return base.Errorf(base.CodeTimeout, "gave up before the answer came: %w", err).WithHint("repeat it: the same call again is safe")
 	}
 	switch store.FaultOf(err) {
 	case store.Unknown:

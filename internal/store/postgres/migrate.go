@@ -347,6 +347,6 @@ func (s *Store) apply(ctx context.Context, tx pgx.Tx, step migration, oldest int
 	if _, err := tx.Exec(ctx, s.cold["record_migration"], step.version, step.name); err != nil || step.version <= lastUnlisted {
 		return err
 	}
-	_, err := tx.Exec(ctx, s.cold["record_oldest"], step.version, max(oldest, step.needs, 1))
+	_, err := tx.Exec(ctx, s.cold["record_oldest"], step.version, max(oldest, step.needs, lastUnlisted+1))
 	return err
 }

@@ -98,7 +98,7 @@ func (s *Store) running(ctx context.Context, tx pgx.Tx) (list []store.Program, e
 	return append(list, listedNow...), err
 }
 
-// lastUnlisted is the last step that programs know which are not listed.
+// lastUnlisted is the last step that programs know which are not listed. They refuse every newer schema when they start.
 const lastUnlisted = 4
 
 // programsAre names programs in an error.

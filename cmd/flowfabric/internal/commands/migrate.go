@@ -76,11 +76,11 @@ var stepView = show.View[schemaStep]{
 		{Name: "STEP", Text: func(s schemaStep) string { return strconv.Itoa(s.Step) }},
 		{Name: "NAME", Text: func(s schemaStep) string { return s.Name }},
 		{Name: "STATE", Text: func(s schemaStep) string { return s.State }},
-		{Name: "BESIDE", Text: func(s schemaStep) string {
+		{Name: "KIND", Text: func(s schemaStep) string {
 			if s.Needs == 0 {
-				return "adds: any program may go on"
+				return "adds"
 			}
-			return "takes away: programs must know schema " + strconv.Itoa(s.Needs)
+			return "needs programs that know schema " + strconv.Itoa(s.Needs)
 		}},
 		{Name: "TOOK", Text: func(s schemaStep) string {
 			if s.TookMS == nil {
