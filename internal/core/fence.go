@@ -65,6 +65,18 @@ func (x *Execution) CheckKeep(_ *Effects, f Fence) (late bool, err error) {
 	return x.checkFence(f)
 }
 
+// SettledCopy returns x as its timers that are due leave it at a moment, without its budgets: for a fence check in a transaction that changes nothing
+// of x. Errors: store_unavailable if that depends on budgets.
+func (x *Execution) SettledCopy(now base.Time) (*Execution, error) {
+	then := x.Clone()
+	if due := then.wallDue(); due.Reached(now) {
+		return nil, base.Errorf(base.CodeStoreUnavailable, "the budgets of the execution are about to be settled").WithRetryAfter(100).
+			WithHint("roll back and run the whole transaction again")
+	}
+	then.Settle(&Effects{Now: now})
+	return then, nil
+}
+
 // checkLive is the fence check of renew and progress, which need a lease that has not lapsed (L34.6).
 func (x *Execution) checkLive(f Fence) error {
 	late, err := x.CheckKeep(nil, f)
