@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -341,7 +340,8 @@ func (e *Engine) answerAll(batch []*Request, err error) {
 
 // Pause waits for a short random time, longer with each try, before a deadlock or serialization failure is tried again.
 func (e *Engine) Pause(try int) {
-	timer := e.Cfg.Clock.NewTimer(time.Duration(rand.IntN(2<<min(try, 6))+1) * time.Millisecond) //nolint:gosec // G404: it spreads retries
+	most := float64(int(2) << min(try, 6))
+	timer := e.Cfg.Clock.NewTimer(time.Duration(e.Cfg.Draw()*most+1) * time.Millisecond)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
