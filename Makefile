@@ -14,6 +14,10 @@ EXAMPLES ?= 5
 CONTRACT ?= tools/contract/run
 # EXPLORE is how long `make explore` searches.
 EXPLORE ?= 10m
+# MINUTES, STORE (postgres or sqlite) and SEED (0: a fresh one) are those of `make crash`.
+MINUTES ?= 10
+STORE ?= postgres
+SEED ?= 0
 # BENCH are the arguments of `make bench`.
 BENCH ?=
 # PLATFORMS are the platforms of `make dist`, as os/arch, comma-separated.
@@ -157,6 +161,10 @@ N ?= 500
 sim: ## simulate N (500) histories from SEED (the time): several engines, virtual time, faults; exits with 1 on a finding
 	@go test ./internal/sim -count=1 -timeout 0 -run '^TestHistories$$' -v -seed $(SEED) -histories $(N) -shrink
 
+.PHONY: crash
+crash: bin/crash ## kill, freeze, cut and fill real processes on STORE (postgres) for MINUTES (10) from SEED (fresh); exits with 1 on a contradiction
+	@bin/crash -store $(STORE) -for $(MINUTES)m -seed $(SEED) -source . -out bin/crash-report
+
 .PHONY: docs
 docs: ## write the pages that are generated from code
 	@go test ./internal/core -run TestL41 -update
@@ -198,6 +206,12 @@ $(TALLY): $(wildcard tools/tally/*.go)
 
 bin/explore: $(wildcard tools/explore/*.go)
 	@cd tools && go build -o ../bin/ ./explore
+
+bin/crash: FORCE
+	@cd tools && go build -o ../bin/ ./crash
+
+.PHONY: FORCE
+FORCE:
 
 bin/golangci-lint: tools/go.mod
 	@cd tools && go build -o ../bin/ github.com/golangci/golangci-lint/v2/cmd/golangci-lint

@@ -42,7 +42,7 @@ func hasField(err error, field string) bool {
 	return errors.As(err, &refusal) && (refusal.Field == field || refusal.Field == "/"+strings.ReplaceAll(field, ".", "/"))
 }
 
-func TestU95_a_budget_is_made_once_whoever_repeats_it(t *testing.T) {
+func TestU95_a_budget_is_made_once_however_often_it_is_repeated(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, w *world) {
 		ctx := inTime(t)
@@ -86,7 +86,7 @@ func TestU95_a_budget_is_made_once_whoever_repeats_it(t *testing.T) {
 				t.Errorf("%s: %v", field, err)
 			}
 		}
-		refusedWith(t, "budget_not_found")(w.Budgets().Create(ctx, api.Budget{Name: "b", Parent: "nobody", Dimensions: given.Dimensions}))
+		refusedWith(t, "budget_not_found")(w.Budgets().Create(ctx, api.Budget{Name: "b", Parent: "missing", Dimensions: given.Dimensions}))
 	})
 }
 
@@ -100,7 +100,7 @@ func TestU7_a_budget_goes_by_its_id_and_by_its_name(t *testing.T) {
 				t.Errorf("%s: %+v", called, found)
 			}
 		}
-		refusedWith(t, "budget_not_found")(w.Budgets().Get(ctx, "nobody"))
+		refusedWith(t, "budget_not_found")(w.Budgets().Get(ctx, "missing"))
 		refusedWith(t, "budget_not_found")(w.Budgets().Get(ctx, "0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a51"))
 	})
 }
@@ -249,7 +249,7 @@ func TestU98_a_charge_books_refuses_and_is_given_back(t *testing.T) {
 		refusedWith(t, "unknown_dimension")(w.Budgets().Charge(ctx, "b", api.Charge{Usage: flowfabric.Usage{Amounts: map[string]int64{"pages": 1}}}))
 		refusedWith(t, "reserved_dimension")(w.Budgets().Charge(ctx, "b", api.Charge{Usage: flowfabric.Usage{Amounts: map[string]int64{flowfabric.WallMillis: 1}}}))
 		refusedWith(t, "invalid_usage")(w.Budgets().Charge(ctx, "b", api.Charge{}))
-		refusedWith(t, "budget_not_found")(w.Budgets().Charge(ctx, "nobody", api.Charge{Usage: of(1)}))
+		refusedWith(t, "budget_not_found")(w.Budgets().Charge(ctx, "missing", api.Charge{Usage: of(1)}))
 		spent := of(60)
 		spent.AlreadySpent = true
 		if r := charge(api.Charge{Usage: spent}); r.Outcome != api.UsageHardBreach || !r.Applied || r.Overrun != 20 {
@@ -290,7 +290,7 @@ func TestU97_a_reset_begins_an_epoch_and_keeps_the_last_one(t *testing.T) {
 		if len(epochs) != 1 || epochs[0].Epoch != made.Epoch || epochs[0].Dimensions["tokens"].Used != 30 || epochs[0].EndedAt.IsZero() {
 			t.Errorf("%+v", epochs)
 		}
-		refusedWith(t, "budget_not_found")(w.Budgets().EpochsPage(ctx, "nobody"))
-		refusedWith(t, "budget_not_found")(w.Budgets().SpendPage(ctx, "nobody"))
+		refusedWith(t, "budget_not_found")(w.Budgets().EpochsPage(ctx, "missing"))
+		refusedWith(t, "budget_not_found")(w.Budgets().SpendPage(ctx, "missing"))
 	})
 }

@@ -448,7 +448,7 @@ func TestU146_errors_compare_by_code_or_by_class(t *testing.T) {
 	}
 }
 
-// forgetful takes away the answers to the first commits of these commands: they happened, and nobody was told.
+// forgetful takes away the answers to the first commits of these commands: they happened, and their callers do not know.
 type forgetful struct {
 	command string
 	left    atomic.Int64

@@ -232,7 +232,7 @@ func TestU15_what_never_reached_the_server_is_not_unknown(t *testing.T) {
 	client := connect(t, server.URL, flowfabric.ConnectConfig{})
 	_, err := client.Submit(inTime(t), flowfabric.Submission{Kind: "k"})
 	if !errors.Is(err, flowfabric.ErrUnavailable) || errors.Is(err, flowfabric.ErrOutcomeUnknown) {
-		t.Errorf("%v, want that nobody can be reached", err)
+		t.Errorf("%v, want that no server can be reached", err)
 	}
 }
 

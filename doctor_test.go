@@ -75,7 +75,7 @@ func TestU165_the_doctor_warns_of_files_of_a_store_that_others_can_read(t *testi
 	says(api.CheckWarn, "app.db-wal")
 	mode(path, 0o644)
 	says(api.CheckWarn, "app.db, app.db-wal")
-	mode(dir, 0o700) // nobody else gets there
+	mode(dir, 0o700) // no other user gets there
 	says(api.CheckOK, "")
 }
 

@@ -208,7 +208,7 @@ func ExampleWork_grant() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(task.ID == run.ID(), task.Lease.Epoch, strings.Contains(fmt.Sprint(grants[0].Key), "<redacted>")) // it prints itself to nobody
+	fmt.Println(task.ID == run.ID(), task.Lease.Epoch, strings.Contains(fmt.Sprint(grants[0].Key), "<redacted>")) // it does not print itself
 	// Output:
 	// true <nil>
 	// grant_signature_mismatch

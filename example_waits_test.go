@@ -85,7 +85,7 @@ func ExampleAwaitSignal() {
 		return
 	}
 	fmt.Println(run.Result(ctx))
-	fmt.Println(at.Token.IsZero(), strings.HasSuffix(fmt.Sprint(at.Token), ":<redacted>")) // it prints itself to nobody
+	fmt.Println(at.Token.IsZero(), strings.HasSuffix(fmt.Sprint(at.Token), ":<redacted>")) // it does not print itself
 	// Output:
 	// Stalker has 232000 frames <nil>
 	// false true

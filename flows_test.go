@@ -16,7 +16,7 @@ import (
 	"github.com/flowfabric/flowfabric/api"
 )
 
-// part is work that joins what it got, and fails when it is told to.
+// part is work that joins what it got, and fails when its input says so.
 const part flowfabric.Kind[string, string] = "part"
 
 // parts runs a worker for them: the result is the input and what came from others, by name.
@@ -295,7 +295,7 @@ func TestF60_flows_are_listed_newest_first_and_by_what_they_are(t *testing.T) {
 			"no such":      {flowfabric.FlowQuery{State: flowfabric.FlowFailed}, 0},
 			"a tag":        {flowfabric.FlowQuery{Tags: map[string]string{"n": "3"}}, 1},
 			"a principal":  {flowfabric.FlowQuery{Creator: w.who}, 5},
-			"another":      {flowfabric.FlowQuery{Creator: "nobody"}, 0},
+			"another":      {flowfabric.FlowQuery{Creator: "missing"}, 0},
 			"from then on": {flowfabric.FlowQuery{CreatedFrom: time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)}, 5},
 			"before":       {flowfabric.FlowQuery{CreatedTo: time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)}, 0},
 		} {

@@ -107,7 +107,7 @@ func TestU64_a_named_execution_is_granted_and_what_cannot_be_is_refused(t *testi
 	})
 }
 
-func TestU65_S33_a_grant_is_returned_and_whoever_waits_gets_the_work(t *testing.T) {
+func TestU65_S33_a_grant_is_returned_and_a_waiting_claim_gets_the_work(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, w *world) {
 		ctx := inTime(t)

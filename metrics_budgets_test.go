@@ -139,7 +139,7 @@ var admissionCauses = []cause{
 		moves: map[string]float64{`ff_followup_seconds_count{kind="free_quota"}`: 1, `ff_followups_pending{kind="free_quota"}`: 0, `ff_executions{lane="default",status="blocked"}`: 0},
 	},
 	{
-		name: "a grant that nobody uses",
+		name: "a grant that is not used",
 		do: func(t *testing.T, w *metered) {
 			w.submit(t, 1, flowfabric.SubmitOptions{})
 			grants := must[[]api.Grant](t)(w.Work().Grant(inTime(t), api.GrantRequest{

@@ -43,8 +43,8 @@ type things struct {
 	edge                                        string
 }
 
-// nobodys are things that do not exist.
-func nobodys() things {
+// absentThings are things that do not exist.
+func absentThings() things {
 	uuid := func(n int) string { return fmt.Sprintf("01890000-0000-7000-8000-%012d", n) }
 	lease := api.Lease{ExecutionID: flowfabric.ID(uuid(2)), ID: uuid(5), Epoch: 1, AttemptID: uuid(6)}
 	return things{
@@ -54,8 +54,8 @@ func nobodys() things {
 	}
 }
 
-// nobodysGrant is a key like the given one, for an execution that does not exist.
-func nobodysGrant(key api.GrantKey) api.GrantKey {
+// absentGrant is a key like the given one, for an execution that does not exist.
+func absentGrant(key api.GrantKey) api.GrantKey {
 	return api.GrantKeyOf(uuids.ReplaceAllString(key.Reveal(), "{fp:1}:01890000-0000-7000-8000-000000000011"))
 }
 
@@ -254,9 +254,9 @@ func TestI14_nothing_of_another_namespace_is_seen_or_changed_through_any_method(
 	onEveryStoreEmbedded(t, func(t *testing.T, w *world) {
 		ctx := inTime(t)
 		must[*api.Quota](t)(w.Quotas().Put(ctx, "shared", api.QuotaSettings{ConcurrencyLimit: 1000}))
-		nothing := nobodys()
+		nothing := absentThings()
 		some := w.furnish(ctx, t, "tenant-a")
-		nothing.grant = nobodysGrant(some.grant)
+		nothing.grant = absentGrant(some.grant)
 		nothing.lease.ID, nothing.lease.AttemptID = some.lease.ID, some.lease.AttemptID // one that no store has given out is no handle at all (W6)
 		a, b := w.tenant("tenant-a"), w.tenant("tenant-b")
 		a.tryAll(ctx, t, nothing) // what the calls make of a's own is there from now on

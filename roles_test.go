@@ -51,15 +51,15 @@ func TestU122_a_key_with_one_role_is_enough_for_what_the_role_promises(t *testin
 						c = k.with(t, "minimal", s.roles...)
 					}
 					s.story(t, k, c)
-					k.nobodyRefused(t)
+					k.noneRefused(t)
 				})
 			}
 		})
 	}
 }
 
-// nobodyRefused checks that no call was refused, not even one whose refusal a client gets over.
-func (k *keyed) nobodyRefused(t *testing.T) {
+// noneRefused checks that no call was refused, not even one whose refusal a client gets over.
+func (k *keyed) noneRefused(t *testing.T) {
 	t.Helper()
 	for row, err := range k.Admin().Audit(inTime(t), ops.AuditFilter{}) {
 		if err != nil {
@@ -363,7 +363,8 @@ func TestU145_a_worker_whose_feed_is_refused_works_without_it_and_says_so_once(t
 			book := &logBook{}
 			began, ended := make(chan struct{}), make(chan error, 1)
 			deaf := &world{Client: withoutEvents(t, w, &asked)}
-			_, stop := deaf.work(t, flowfabric.WorkerConfig{LeaseTTL: 3 * time.Second, Logger: book.logger(0)}, func(worker *flowfabric.Worker) {
+			// Only a renewal tells of the cancel here, after a third of this time. A machine may be busy for much of the rest.
+			_, stop := deaf.work(t, flowfabric.WorkerConfig{LeaseTTL: 30 * time.Second, Logger: book.logger(0)}, func(worker *flowfabric.Worker) {
 				flowfabric.Handle(worker, double, func(ctx context.Context, _ *flowfabric.Task, in int) (int, error) {
 					if in > 0 {
 						return 2 * in, nil

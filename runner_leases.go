@@ -10,7 +10,6 @@ import (
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/backoff"
-	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
@@ -198,13 +197,13 @@ func causeOf(err error) error {
 // causeOfEnd returns what the end of an execution, or of its attempt, implies for the lease.
 func causeOfEnd(status Status, reason string) error {
 	switch {
-	case reason == core.BudgetExceeded.String() || reason == core.ReasonCodeBudget:
+	case reason == base.ReasonBudgetExceeded || reason == base.ReasonCodeBudget:
 		return ErrBudgetExceeded
 	case status == StatusCancelled:
 		return ErrCancelled
 	case status == StatusExpired:
 		return ErrDeadline
-	case reason == core.AttemptTimeout.String():
+	case reason == base.ReasonAttemptTimeout:
 		return ErrAttemptTimeout
 	default:
 		return ErrLeaseLost
@@ -302,7 +301,7 @@ func (r *runner) hear(event *Event) {
 			t.lose(ErrLeaseLost)
 		case "attempt.ended":
 			if data.Class == classTimeout {
-				data.Reason = core.AttemptTimeout.String()
+				data.Reason = base.ReasonAttemptTimeout
 			}
 			t.lose(causeOfEnd("", data.Reason))
 		case "execution.suspended": // by the engine only: a worker's own suspends are not in its feed

@@ -339,7 +339,7 @@ func TestU143_a_renewal_tells_the_handler_what_the_feed_did_not(t *testing.T) {
 	}
 }
 
-// rest waits until all loops of the worker wait for something: whoever turns the clock before that meets some of them without their timers.
+// rest waits until all loops of the worker wait for something: a clock that is turned before that misses the timers of some.
 func (s *scripted) rest(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -454,7 +454,7 @@ func TestU145_trouble_that_lasts_is_logged_once_a_minute(t *testing.T) {
 	}
 }
 
-func TestU211_every_call_that_nobody_answered_is_counted_once(t *testing.T) {
+func TestU211_every_call_without_an_answer_is_counted_once(t *testing.T) {
 	t.Parallel()
 	s := &scripted{clock: clock.System()}
 	s.work.tasks = claimedTasks(1)

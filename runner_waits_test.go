@@ -65,7 +65,7 @@ func TestW55_the_worker_renews_until_it_is_told_that_the_work_is_suspended(t *te
 	}
 }
 
-// Whether the work waits is not known to anybody here: it is told neither as failed nor as anything else.
+// Whether the work waits is not known to anybody here: it is reported neither as failed nor as anything else.
 func TestU139_a_wait_whose_outcome_stays_unknown_is_not_reported_as_failed(t *testing.T) {
 	t.Parallel()
 	begin := time.Unix(1_000_000, 0)

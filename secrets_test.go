@@ -41,7 +41,7 @@ const (
 	confidentialNext   = "facade0000000000000000000000000000000000000000000000000000000003"
 )
 
-// confidant is a server that is told secrets, with everything that it and its clients say of them.
+// confidant is a server that gets secrets, with everything that it and its clients say of them.
 type confidant struct {
 	url, key         string
 	remote           *flowfabric.Client
@@ -231,7 +231,7 @@ func TestU130_EI12_secrets_and_payloads_are_in_no_event_log_metric_trace_problem
 				"approval_link.decided": events, "signal.accepted": events, "execution.completed": events,
 			} {
 				if !strings.Contains(text, what) {
-					t.Errorf("nothing is told of %s", what)
+					t.Errorf("nothing is shown of %s", what)
 				}
 			}
 		})

@@ -61,7 +61,7 @@ func TestU105_signing_keys_are_administered_by_every_client(t *testing.T) {
 			"invalid_kid":        second(keys.Seed(ctx, "a b", secretTwo)),
 			"invalid_secret_hex": second(keys.Seed(ctx, "b", "00")),
 			"key_active":         second(keys.Revoke(ctx, "a")),
-			"key_not_found":      second(keys.Revoke(ctx, "nobody")),
+			"key_not_found":      second(keys.Revoke(ctx, "missing")),
 		} {
 			if flowfabric.CodeOf(err) != code {
 				t.Errorf("%v, want %s", err, code)

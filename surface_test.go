@@ -66,7 +66,7 @@ func TestU3_no_operation_asks_for_sql_a_store_a_clock_or_a_partition(t *testing.
 	}
 }
 
-// The clock stands still, so that no poll can be what finds the work; and whoever waits has asked before it was there.
+// The clock stands still, so that no poll can be what finds the work; and a waiting call has asked before it was there.
 func TestU118_a_nudge_starts_what_was_submitted_in_a_transaction(t *testing.T) {
 	t.Parallel()
 	for name, address := range everyStore() {

@@ -14,7 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric/api"
 )
 
-// A replay may keep the steps of the run before. Its waitpoints are new, and so whoever is to signal must be told of them.
+// A replay may keep the steps of the run before. Its waitpoints are new, and so the sender of the signal must learn of them.
 func TestU141_L150_a_replay_that_keeps_the_steps_asks_anew(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, w *world) {

@@ -10,7 +10,6 @@ import (
 	"github.com/flowfabric/flowfabric/ops"
 
 	"github.com/flowfabric/flowfabric/api"
-	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/core/condition"
 	"github.com/flowfabric/flowfabric/internal/wire"
@@ -92,7 +91,7 @@ func (a *Approval) link(t *Task, wait string, i int) ops.LinkOptions {
 	if l.ExpiresIn == 0 {
 		// The links expire when the question ends. That moment is not known here: the timeout counts from the suspend, which may
 		// come much later if Notify fails, and an escalation removes it.
-		l.ExpiresIn = duration(core.MaxLinkExpiry)
+		l.ExpiresIn = duration(base.MaxLinkExpiry)
 	}
 	// If the handler was changed meanwhile and asks something else, that is a different link.
 	l.RequestKey = t.EffectKey(strings.Join([]string{
@@ -124,7 +123,7 @@ func (a *Approval) decision(r Resume) (Decision, error) {
 }
 
 // causeTimeout is the cause of a wait that ended at its timeout.
-const causeTimeout = string(core.CauseTimeout)
+const causeTimeout = base.CauseTimeout
 
 func named(signals []SignalRecord, name string, counts func(*SignalRecord) bool) (found []*SignalRecord) {
 	for i := range signals {

@@ -132,7 +132,7 @@ func TestU141_a_question_may_end_without_a_decision(t *testing.T) {
 		ctx := inTime(t)
 		resumed := w.asks(t, flowfabric.Approval{Key: "go", Quorum: 2})
 		if links := receive(t, resumed.links); len(links) != 0 {
-			t.Errorf("links for nobody: %v", links)
+			t.Errorf("links for no person: %v", links)
 		}
 		must[api.SignalReceipt](t)(w.Operate().Approve(ctx, resumed.ID(), ops.Approve{}))
 		must[*flowfabric.Execution](t)(w.Operate().Resume(ctx, resumed.ID()))

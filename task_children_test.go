@@ -129,9 +129,9 @@ func TestF39_F40_what_a_spawn_and_a_wait_cannot_do_is_refused(t *testing.T) {
 			}
 			_, err = task.Spawn(ctx, part.Node("a", "other", later))
 			note(err)
-			_, err = task.Spawn(ctx, part.Node("b", "B").After("nobody"))
+			_, err = task.Spawn(ctx, part.Node("b", "B").After("missing"))
 			note(err)
-			_, err = task.WaitForChildren(ctx, flowfabric.ChildrenOptions{Names: []string{"nobody"}})
+			_, err = task.WaitForChildren(ctx, flowfabric.ChildrenOptions{Names: []string{"missing"}})
 			note(err)
 			_, err = task.WaitForChildren(ctx, flowfabric.ChildrenOptions{Policy: flowfabric.JoinQuorum})
 			note(err)
@@ -154,7 +154,7 @@ func TestU138_a_member_knows_its_flow_its_name_and_what_it_did_not_get(t *testin
 		w.parts(t)
 		w.work(t, flowfabric.WorkerConfig{}, func(worker *flowfabric.Worker) {
 			flowfabric.Handle(worker, look, func(_ context.Context, task *flowfabric.Task, _ flowfabric.None) ([]string, error) {
-				_, missing := flowfabric.InputFrom[string](task, "nobody")
+				_, missing := flowfabric.InputFrom[string](task, "missing")
 				_, failed := flowfabric.InputFrom[string](task, "bad")
 				return []string{string(task.FlowID()), task.Name(), flowfabric.CodeOf(missing), flowfabric.CodeOf(failed), task.Inputs()[0].FailureReason}, nil
 			})

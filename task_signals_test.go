@@ -11,7 +11,8 @@ import (
 	"github.com/flowfabric/flowfabric/api"
 )
 
-func TestU141_W80_ask_fetches_what_had_no_room_in_the_answer(t *testing.T) {
+// Not among the tests under the race detector (Makefile), which takes minutes for these bytes.
+func TestW80_U141_ask_fetches_what_had_no_room_in_the_answer(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, w *world) {
 		ctx := inTime(t)

@@ -269,7 +269,7 @@ func TestU32_work_brings_budgets_and_an_estimate_in_its_policy_or_in_short(t *te
 			"ids twice":      {flowfabric.SubmitOptions{BudgetIDs: []string{"named"}, Policy: &flowfabric.Policy{BudgetIDs: []string{"named"}}}, "invalid_argument"},
 			"estimate twice": {flowfabric.SubmitOptions{Estimate: estimate, Policy: &flowfabric.Policy{Estimate: estimate}}, "invalid_argument"},
 			"budgets twice":  {flowfabric.SubmitOptions{Budgets: []api.BudgetDefinition{own}, Policy: &flowfabric.Policy{Budgets: []api.BudgetDefinition{own}}}, "invalid_argument"},
-			"unknown":        {flowfabric.SubmitOptions{BudgetIDs: []string{"nobody"}}, "invalid_policy"},
+			"unknown":        {flowfabric.SubmitOptions{BudgetIDs: []string{"missing"}}, "invalid_policy"},
 			"two resets":     {flowfabric.SubmitOptions{Budgets: []api.BudgetDefinition{{Reset: api.BudgetReset{Every: time.Hour, Unit: "day"}, Dimensions: own.Dimensions}}}, "invalid_budget"},
 			"no dimension":   {flowfabric.SubmitOptions{Budgets: []api.BudgetDefinition{{}}}, "invalid_policy"},
 		} {

@@ -11,7 +11,6 @@ import (
 	"github.com/flowfabric/flowfabric/ops"
 
 	"github.com/flowfabric/flowfabric/api"
-	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/mint"
 	"github.com/flowfabric/flowfabric/internal/transport"
@@ -250,4 +249,4 @@ func (t *Task) ofThisRun(wait, what string) string {
 
 // waitpointLife is how long a waitpoint that the work soon waits at may be pending: the maximum, so that it does not expire while
 // a handler is retried before it comes to wait.
-const waitpointLife = time.Duration(core.MaxWaitpointExpiry) * time.Millisecond
+const waitpointLife = time.Duration(base.MaxWaitpointExpiry) * time.Millisecond

@@ -105,7 +105,7 @@ func TestW56_a_suspend_whose_answer_was_lost_gets_it_also_after_the_resume(t *te
 	})
 }
 
-// The worker dies with what it was told: whoever takes over asks again and is told the same.
+// The worker dies with what it got: the next one asks again and gets the same.
 func TestW56_a_crash_after_the_approval_and_a_reclaim_pass_the_wait(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, w *world) {
@@ -131,7 +131,7 @@ func TestW56_a_crash_after_the_approval_and_a_reclaim_pass_the_wait(t *testing.T
 	})
 }
 
-func TestU132_waits_are_shown_to_whoever_asks_and_their_tokens_to_operators(t *testing.T) {
+func TestU132_waits_are_shown_to_every_caller_and_their_tokens_to_operators(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, w *world) {
 		ctx, h := inTime(t), hand{w, t}
@@ -284,10 +284,10 @@ func TestU132_W7_what_is_no_id_is_refused_and_what_does_not_exist_is_not_found(t
 	onEveryStore(t, func(t *testing.T, w *world) {
 		ctx := inTime(t)
 		points := w.Waitpoints()
-		const nobody = "01890000-0000-7000-8000-000000000001"
+		const absent = "01890000-0000-7000-8000-000000000001"
 		for name, call := range map[string]func(id string) error{
 			"Get":     func(id string) error { _, err := points.Get(ctx, id); return err },
-			"Token":   func(id string) error { _, err := points.Token(ctx, flowfabric.ID(id), nobody); return err },
+			"Token":   func(id string) error { _, err := points.Token(ctx, flowfabric.ID(id), absent); return err },
 			"Reissue": func(id string) error { _, err := points.Reissue(ctx, id); return err },
 			"Close":   func(id string) error { _, err := points.Close(ctx, id); return err },
 			"NewLink": func(id string) error {
@@ -313,11 +313,11 @@ func TestU132_W7_what_is_no_id_is_refused_and_what_does_not_exist_is_not_found(t
 			if err := call("no-id"); flowfabric.CodeOf(err) != "invalid_id" {
 				t.Errorf("%s of what is no id: %v", name, err)
 			}
-			if err := call(nobody); !errors.Is(err, flowfabric.ErrNotFound) {
+			if err := call(absent); !errors.Is(err, flowfabric.ErrNotFound) {
 				t.Errorf("%s of nothing: %v", name, err)
 			}
 		}
-		for _, s := range []flowfabric.Signal{{WaitpointID: "no-id"}, {WaitpointID: nobody}, {WaitpointID: nobody, ExecutionID: "no-id"}} {
+		for _, s := range []flowfabric.Signal{{WaitpointID: "no-id"}, {WaitpointID: absent}, {WaitpointID: absent, ExecutionID: "no-id"}} {
 			if _, err := w.Signal(ctx, s); flowfabric.CodeOf(err) != "missing_token" {
 				t.Errorf("%+v: %v", s, err)
 			}

@@ -70,7 +70,7 @@ type instantWorkers struct{}
 // Do refuses a drain, so that claims that wait are given up, and does nothing else.
 func (instantWorkers) Do(_ context.Context, op *wire.Operation, _, _ any, _ transport.Options) error {
 	if op == wire.DrainWorker.Operation {
-		return calls.Refuse(base.CodeWorkerNotRegistered, "nobody")
+		return calls.Refuse(base.CodeWorkerNotRegistered, "missing")
 	}
 	return nil
 }

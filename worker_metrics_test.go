@@ -122,7 +122,7 @@ func TestU211_a_worker_counts_the_leases_that_it_lost_by_cause(t *testing.T) {
 	})
 }
 
-func TestU211_a_worker_counts_calls_that_reach_nobody(t *testing.T) {
+func TestU211_a_worker_counts_calls_that_reach_no_server(t *testing.T) {
 	t.Parallel()
 	w := openWorld(t, stores["sqlite"](t), engine.Hooks{})
 	o := newOutage(t, w.Client)

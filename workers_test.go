@@ -38,8 +38,8 @@ func TestU103_the_drain_of_a_worker_is_taken_back_from_all_its_instances(t *test
 		must[any](t)(nil, w.Workers().Undrain(ctx, ops.WorkerTarget{WorkerID: "w"}))
 		want("o-1 draining", "w-1 live", "w-2 live")
 		for _, act := range []func(context.Context, ops.WorkerTarget) error{w.Workers().Drain, w.Workers().Undrain} {
-			err := act(ctx, ops.WorkerTarget{WorkerID: "nobody"})
-			if flowfabric.CodeOf(err) != "worker_not_registered" || !strings.HasSuffix(err.Error(), `no instance of worker "nobody"`) {
+			err := act(ctx, ops.WorkerTarget{WorkerID: "missing"})
+			if flowfabric.CodeOf(err) != "worker_not_registered" || !strings.HasSuffix(err.Error(), `no instance of worker "missing"`) {
 				t.Errorf("a worker without instances: %v", err)
 			}
 		}

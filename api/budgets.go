@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
@@ -101,11 +100,11 @@ func (r BudgetReset) Kind() string {
 	case r.Type != "":
 		return r.Type
 	case r.Every != 0 || !r.AnchorAt.IsZero():
-		return core.ResetInterval
+		return base.ResetInterval
 	case r.Unit != "" || r.Timezone != "":
-		return core.ResetCalendar
+		return base.ResetCalendar
 	default:
-		return core.ResetNone
+		return base.ResetNone
 	}
 }
 
@@ -113,7 +112,7 @@ func (r BudgetReset) Kind() string {
 func (r BudgetReset) Check() error {
 	kind := r.Kind()
 	byInterval, byCalendar := r.Every != 0 || !r.AnchorAt.IsZero(), r.Unit != "" || r.Timezone != ""
-	if byInterval && kind != core.ResetInterval || byCalendar && kind != core.ResetCalendar {
+	if byInterval && kind != base.ResetInterval || byCalendar && kind != base.ResetCalendar {
 		return Errorf(string(base.CodeInvalidBudget), "a reset is either an interval or a calendar unit").At("reset", "give every_ms and anchor_at, or unit and timezone")
 	}
 	return nil

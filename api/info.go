@@ -33,6 +33,8 @@ type StoreInfo struct {
 	Version string `json:"version" doc:"Version of the database."`
 	Schema  int    `json:"schema" doc:"Version of the schema."`
 
+	SchemaName string `json:"schema_name,omitempty" doc:"Schema of the Postgres database that has the tables."`
+
 	InstallationID string `json:"installation_id,omitempty" doc:"Identifies the database; transactional submits check it."`
 	LogID          string `json:"log_id,omitempty" doc:"Identifies the event log; it changes if a copy is restored or commits are lost."`
 

@@ -21,12 +21,19 @@ type NamespaceSettings struct {
 	// namespace_limit_exceeded. 0: 10,000 and 100,000 while other namespaces are in use too, else no limit.
 	MaxLanes   int `json:"max_lanes,omitempty" minimum:"0" maximum:"1000000" doc:"Lanes with executions; 0: 10,000 while other namespaces are in use too, else no limit."`
 	MaxClasses int `json:"max_classes,omitempty" minimum:"0" maximum:"1000000" doc:"Combinations of lane, kind, capabilities, fairness key, quotas and budgets; 0: 100,000 while other namespaces are in use too, else no limit."`
-	// MaxReady limits the executions that wait for a worker: further submits are refused with rate_limited. Flows, children,
+	// MaxReady limits the executions that wait for a worker: further submits are refused with rate_limited. Children,
 	// retries and resumes are not refused. The count is refreshed every few seconds; several servers can exceed it by what they
-	// accept in between. 0: no limit.
-	MaxReady int `json:"max_ready,omitempty" minimum:"0" maximum:"1000000" doc:"Executions that wait for a worker, including those delayed by their submit or blocked by a quota or budget, beyond which submits are refused; 0: no limit."`
+	// accept in between. 0: 1,000,000 while other namespaces are in use too, else no limit.
+	MaxReady int `json:"max_ready,omitempty" minimum:"0" maximum:"100000000" doc:"Executions that wait for a worker, including those delayed by their submit or blocked by a quota or budget, beyond which submits are refused; 0: 1,000,000 while other namespaces are in use too, else no limit."`
 	// MaxPriority is the highest priority; higher ones are lowered to it; 0: no limit.
 	MaxPriority int `json:"max_priority,omitempty" minimum:"0" maximum:"9000" doc:"Highest priority; higher ones are lowered to it; 0: no limit."`
+	// MaxReaders limits the calls with keys of the namespace that wait for something to read, and the streams of events, on each
+	// server; more are refused with rate_limited. 0: three quarters of the server's --max-readers.
+	MaxReaders int `json:"max_readers,omitempty" minimum:"0" maximum:"1000000" doc:"Waiting reads and streams with keys of the namespace, on each server; 0: three quarters of its --max-readers."`
+	// MaxAuditRowsPerMinute limits the audit rows that keys, tokens and links of the namespace cause: further operator actions
+	// are refused with rate_limited until the minute is over. Keys for all namespaces are neither counted nor refused.
+	// 0: 6,000 while other namespaces are in use too, else no limit.
+	MaxAuditRowsPerMinute int `json:"max_audit_rows_per_minute,omitempty" minimum:"0" maximum:"1000000" doc:"Audit rows per minute that keys, tokens and links of the namespace cause, beyond which operator actions are refused; 0: 6,000 while other namespaces are in use too, else no limit."`
 	// DefaultQuotas are added to the policy of every submit that does not name them, up to 8.
 	DefaultQuotas []QuotaUse `json:"default_quotas,omitempty" doc:"Quotas that are added to the policy of every submit that does not name them."`
 }

@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"time"
 
-	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
@@ -274,7 +273,7 @@ func (r *RetryPolicy) json() *retryJSON {
 		MaxRetries: countOrDefault(r.MaxRetries), Categories: r.Categories, MaxElapsed: r.MaxElapsed,
 		Backoff: backoffJSON{Strategy: b.Strategy, Initial: b.Initial, Max: b.Max, Multiplier: b.Multiplier, Jitter: b.Jitter},
 	}
-	if b.Delay != 0 || b.Strategy == core.BackoffFixed {
+	if b.Delay != 0 || b.Strategy == base.BackoffFixed {
 		w.Backoff.Delay = &r.Backoff.Delay
 	}
 	return w

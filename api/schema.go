@@ -14,7 +14,20 @@ type Schema struct {
 	Kind  string // sqlite, postgres
 	Level int    // of the store; 0: it is empty
 	Known int    // of this module
-	Steps []SchemaStep
+	// Oldest is the step that a program must know to use the store. 0: it must know Level.
+	Oldest int
+	Steps  []SchemaStep
+	// Tables is the schema of a Postgres database with the tables, Moves the one that they are to be moved to.
+	Tables, Moves string
+	Programs      []Program // that have the store open
+}
+
+// Program is a program that has a store open.
+type Program struct {
+	Version   string
+	Known     int // how far the tables are that it knows
+	StartedAt time.Time
+	SeenAt    time.Time // when it last said that it runs
 }
 
 // SchemaStep is one step of the tables.
@@ -23,6 +36,8 @@ type SchemaStep struct {
 	Name    string
 	Applied bool
 	Took    time.Duration // of one that was just applied
+	// Needs is the step that a program must know to run beside this one. 0: the step only adds, and programs that could run before may go on.
+	Needs int
 }
 
 // MigrateMode says what to do with the schema of a store that is older than the program. A newer one is always refused.

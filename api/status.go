@@ -1,7 +1,5 @@
 package api
 
-import "github.com/flowfabric/flowfabric/internal/core"
-
 // Status is the stored status of an execution.
 type Status string
 
@@ -22,6 +20,10 @@ const (
 
 // Terminal reports whether s is final: only a replay leaves it.
 func (s Status) Terminal() bool {
-	status, ok := core.ParseStatus(string(s))
-	return ok && status.Terminal()
+	switch s {
+	case StatusSucceeded, StatusFailed, StatusCancelled, StatusExpired, StatusSkipped:
+		return true
+	default:
+		return false
+	}
 }

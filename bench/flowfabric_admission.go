@@ -11,7 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric/api"
 )
 
-// What admission is measured by. Limits are far away: nobody waits for room, and what is measured is what it costs to look and to count.
+// What admission is measured by. Limits are far away: no work waits for room, and what is measured is what it costs to look and to count.
 const (
 	ffKeys    = 100 // of the quota that counts by key
 	ffBudgets = 32  // workers that report usage, and budgets where each has its own

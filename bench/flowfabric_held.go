@@ -94,7 +94,7 @@ func holdFlow(ctx context.Context, address string, flow flowfabric.ID) (release 
 	release = func() { _ = holder.Close(ctx) }
 	if _, err = holder.Exec(ctx, "begin"); err == nil {
 		var kind int
-		err = holder.QueryRow(ctx, "select kind from doc where owner = '' and key = convert_to($1::text, 'UTF8') for update", string(flow)).Scan(&kind)
+		err = holder.QueryRow(ctx, "select kind from flowfabric.doc where owner = '' and key = convert_to($1::text, 'UTF8') for update", string(flow)).Scan(&kind)
 	}
 	if err != nil {
 		release()

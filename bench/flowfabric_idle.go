@@ -33,7 +33,7 @@ func ffIdle(ctx context.Context, env Env) (*Sample, error) {
 	return sample, err
 }
 
-// waitForNothing claims work of a kind that nobody submits, again and again.
+// waitForNothing claims work of a kind that is never submitted, again and again.
 func waitForNothing(ctx context.Context, client *flowfabric.Client, i int) error {
 	for ctx.Err() == nil {
 		_, err := client.Work().Claim(ctx, api.ClaimRequest{
@@ -72,7 +72,7 @@ func usage(ctx context.Context, address string) (transactions int64, cpu time.Du
 	}
 	cpu, ok := measure.CPU(os.Getpid())
 	if !ok {
-		return 0, 0, errors.New("nobody tells how much processor time this process has used")
+		return 0, 0, errors.New("the processor time of this process is not known")
 	}
 	return *store.Transactions, cpu, nil
 }

@@ -12,7 +12,7 @@ import (
 	"strconv"
 )
 
-// river runs the program in bench/peers/river, a module of its own so that nobody who imports FlowFabric downloads River. Each line
+// river runs the program in bench/peers/river, a module of its own so that importing FlowFabric does not download River. Each line
 // that it prints is a Value, or {"failure": "..."}.
 func river(ctx context.Context, env Env) (*Sample, error) {
 	args := []string{

@@ -121,7 +121,7 @@ func byName(r *http.Request) (*flowfabrichttp.Principal, error) {
 		return &flowfabrichttp.Principal{Name: user, Namespaces: []string{"*"}, Roles: []string{"operate", "admin"}}, nil
 	case "carl":
 		return &flowfabrichttp.Principal{Name: user, Namespaces: []string{"shop"}, Roles: []string{"submit"}}, nil
-	case "nobody":
+	case "missing":
 		return &flowfabrichttp.Principal{Name: user, Namespaces: []string{"shop"}, Roles: []string{"king"}}, nil
 	case "late":
 		return nil, &flowfabric.Error{Code: "api_key_expired", Class: "unauthenticated", Message: "the session is over"}
@@ -138,9 +138,9 @@ func TestU147_an_own_login_stands_in_place_of_api_keys(t *testing.T) {
 	p.send(t, "GET", "/v1/lanes", "", nil).wants(t, 401, "missing_credentials")
 	p.send(t, "GET", "/v1/lanes", "", as("late")).wants(t, 401, "api_key_expired")
 	if wrong := p.send(t, "GET", "/v1/lanes", "", as("mallory")).wants(t, 401, "invalid_credentials"); strings.Contains(wrong.body, "secret") {
-		t.Errorf("the error of the login is told: %s", wrong.body)
+		t.Errorf("the error of the login is shown: %s", wrong.body)
 	}
-	p.send(t, "GET", "/v1/whoami", "", as("nobody")).wants(t, 500, "internal")
+	p.send(t, "GET", "/v1/whoami", "", as("missing")).wants(t, 500, "internal")
 	p.send(t, "GET", "/healthz", "", nil).wants(t, 200, "")
 	p.send(t, "GET", "/healthz", "", as("mallory")).wants(t, 200, "")
 	if who := p.send(t, "GET", "/v1/whoami", "", as("carl")).wants(t, 200, ""); !strings.Contains(who.body, `"principal":"carl"`) || !strings.Contains(who.body, `"namespaces":["shop"]`) {

@@ -105,14 +105,14 @@ func (s surviving) TakeRate(ctx context.Context, name string, perSecond, want in
 	return s.now(ctx).TakeRate(ctx, name, perSecond, want)
 }
 
-// HoldPlaces sets how many places a server wants to hold.
-func (s surviving) HoldPlaces(ctx context.Context, name string, most, want int) (int, error) {
-	return s.now(ctx).HoldPlaces(ctx, name, most, want)
+// AcquireSlots sets how many places a server wants to hold.
+func (s surviving) AcquireSlots(ctx context.Context, name string, most, want int) (int, error) {
+	return s.now(ctx).AcquireSlots(ctx, name, most, want)
 }
 
-// NamespaceRates returns the limits of a namespace.
-func (s surviving) NamespaceRates(ctx context.Context, namespace string) (submits, requests int, err error) {
-	return s.now(ctx).NamespaceRates(ctx, namespace)
+// NamespaceBounds returns what servers enforce for a namespace.
+func (s surviving) NamespaceBounds(ctx context.Context, namespace string) (service.NamespaceBounds, error) {
+	return s.now(ctx).NamespaceBounds(ctx, namespace)
 }
 
 // StoreTime returns the store's clock.

@@ -152,7 +152,7 @@ func TestU153_a_crash_before_the_commit_means_that_the_command_never_happened(t 
 	}
 }
 
-func TestU153_a_crash_after_the_commit_means_that_it_happened_and_nobody_was_told(t *testing.T) {
+func TestU153_a_crash_after_the_commit_means_that_it_happened_without_an_answer(t *testing.T) {
 	t.Parallel()
 	env := flowfabrictest.New(t)
 	o := newOutside()

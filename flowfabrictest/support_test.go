@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// recorder is a test inside a test or an example: it notes what it is told, and ends when it is told to.
+// recorder is a test inside a test or an example: it notes what is logged, and ends when Fatal or Skip is called.
 type recorder struct {
 	testing.TB // nil: what is not overridden is not called
 	mu         sync.Mutex

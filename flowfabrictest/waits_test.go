@@ -99,7 +99,7 @@ func TestU154_a_deploy_that_two_people_approve_within_its_time_succeeds(t *testi
 	}
 }
 
-func TestU154_a_deploy_that_nobody_approves_fails_when_its_time_is_over(t *testing.T) {
+func TestU154_a_deploy_that_is_not_approved_fails_when_its_time_is_over(t *testing.T) {
 	t.Parallel()
 	env := flowfabrictest.New(t)
 	o := newOutside()

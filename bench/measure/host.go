@@ -50,7 +50,7 @@ func ThisHost() Host {
 	}
 }
 
-// Filesystem is the type of the file system that holds a path; "" where nobody knows.
+// Filesystem is the type of the file system that holds a path; "" where it is not known.
 func Filesystem(path string) string {
 	path, err := filepath.Abs(path)
 	if err != nil {

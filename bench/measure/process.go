@@ -11,7 +11,7 @@ import (
 // tick is the unit in which Linux tells processor time.
 const tick = 10 * time.Millisecond
 
-// CPU is the processor time that a process has used, in hundredths of a second; ok is false where nobody tells.
+// CPU is the processor time that a process has used, in hundredths of a second; ok is false where it is not known.
 func CPU(pid int) (used time.Duration, ok bool) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -32,7 +32,7 @@ func CPU(pid int) (used time.Duration, ok bool) {
 	return used, true
 }
 
-// RSS is the memory of a process that lies in RAM, in bytes: now, and the most there ever was. ok is false where nobody tells.
+// RSS is the memory of a process that lies in RAM, in bytes: now, and the most there ever was. ok is false where it is not known.
 func RSS(pid int) (now, most int64, ok bool) {
 	file := fmt.Sprintf("/proc/%d/status", pid)
 	now, nowOK := kilobytes(field(file, "VmRSS"))

@@ -15,7 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// FreshName is a name for something that nobody else has.
+// FreshName is a name for something, used by nothing else.
 func FreshName() string { return "ff_bench_" + strings.ToLower(rand.Text()[:12]) }
 
 // removal bounds the time in which something is removed, also after an interrupt.
@@ -40,7 +40,7 @@ func FreshStore(ctx context.Context, store string) (address string, remove func(
 	return "sqlite:" + filepath.Join(dir, "bench.db"), func() error { return os.RemoveAll(dir) }, nil
 }
 
-// freshPostgres makes a database or a schema. Whoever connects to it bears its name, so that CutConnections finds them.
+// freshPostgres makes a database or a schema. Its connections bear its name, so that CutConnections finds them.
 func freshPostgres(ctx context.Context, server string) (string, func() error, error) {
 	name := FreshName()
 	address, err := url.Parse(server)

@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Usage is what a store has used up to a moment. What nobody tells is nil.
+// Usage is what a store has used up to a moment. What is not known is nil.
 type Usage struct {
 	Bytes        *int64 // that its data take
 	WAL          *int64 // bytes of log written; SQLite: the size of the log, which is used again and again

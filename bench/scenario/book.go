@@ -51,7 +51,7 @@ func input(random *rand.ChaCha8, number int) []byte {
 	return data
 }
 
-// began notes the start of a handler and returns the number of its execution; -1 if nobody sent it.
+// began notes the start of a handler and returns the number of its execution; -1 if it was not sent.
 func (b *book) began(in []byte) int {
 	now := time.Since(b.base)
 	if len(in) < 8 {

@@ -90,7 +90,7 @@ func (p *chainPlan) phase(ctx context.Context, t *trial, b *chainBook, name stri
 	group.Go(func() error {
 		err := t.await(sending, "flows "+name, n, func() int { return b.ended() - before })
 		if b.ended()-before < n {
-			enough() // given up: nobody waits for what is lost
+			enough() // given up: what is lost is not waited for
 		}
 		return err
 	})

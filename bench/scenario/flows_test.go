@@ -57,13 +57,13 @@ func TestScenarios_of_flows_refuse_sizes_that_cannot_be(t *testing.T) {
 	}
 }
 
-// forgetful is a client whose flows have a last node that nobody runs.
+// forgetful is a client whose flows have a last node that no worker runs.
 type forgetful struct{ transport.Transport }
 
 // Do puts the last node of a flow into a lane without workers.
 func (f forgetful) Do(ctx context.Context, op *wire.Operation, request, answer any, how transport.Options) error {
 	if flow, ok := request.(*wire.SubmitFlowRequest); ok {
-		flow.Body.Nodes[len(flow.Body.Nodes)-1].Lane = "nobody"
+		flow.Body.Nodes[len(flow.Body.Nodes)-1].Lane = "missing"
 	}
 	return f.Transport.Do(ctx, op, request, answer, how)
 }

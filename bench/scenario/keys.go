@@ -98,7 +98,7 @@ func (p *keysPlan) apart(ctx context.Context, t *trial, variant, amount string, 
 type keyedRun struct {
 	*trial
 	plan   *keysPlan
-	prefix string // of what is told of it
+	prefix string // of what is printed of it
 	keys   int
 	lane   string
 	book   *book

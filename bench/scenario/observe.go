@@ -35,7 +35,7 @@ type observedWork struct {
 	completed   atomic.Int64 // acknowledged
 	lastEnd     atomic.Int64 // when the last of them was acknowledged, since base
 	completes   atomic.Pointer[measure.Durations]
-	hear        atomic.Pointer[func(flowfabric.ID)] // is called for every acknowledged completion; nil: nobody listens
+	hear        atomic.Pointer[func(flowfabric.ID)] // is called for every acknowledged completion; nil: it is not called
 }
 
 // answered counts registrations, and claims that bring nothing.

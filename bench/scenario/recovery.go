@@ -94,7 +94,7 @@ func (p *recoveryPlan) run(ctx context.Context, t *trial, f *fleet) ([]flowfabri
 }
 
 // killWorker kills the process that has the most tasks and measures how long each of them takes to start elsewhere. Then it says
-// what the dead one would still have said, which nobody may accept.
+// what the dead one would still have said, which must not be accepted.
 func (p *recoveryPlan) killWorker(ctx context.Context, t *trial, f *fleet) error {
 	killed, lost := f.killBusiest()
 	taken := func() int { return f.startedSince(lost, killed) }

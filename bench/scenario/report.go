@@ -47,7 +47,7 @@ type Sample struct {
 	Checks         []Check                    `json:"checks"`
 }
 
-// Resources is what a sample used. What nobody tells is null.
+// Resources is what a sample used. What is not known is null.
 type Resources struct {
 	CPUClientS *float64 `json:"cpu_s_client"` // this process; via embedded the engine is in it
 	CPUServerS *float64 `json:"cpu_s_server"`

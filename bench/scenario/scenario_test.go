@@ -192,7 +192,7 @@ func TestU252_a_lost_execution_makes_a_sample_invalid(t *testing.T) {
 	}
 }
 
-func TestU252_a_sample_that_nobody_checked_is_not_valid(t *testing.T) {
+func TestU252_a_sample_that_was_not_checked_is_not_valid(t *testing.T) {
 	t.Parallel()
 	r := &Report{Samples: []*Sample{newSample()}}
 	r.summarize()

@@ -152,7 +152,7 @@ func TestU248_the_live_page_stays_open_on_a_terminal(t *testing.T) {
 	term := e.onTerminal(t, "flowfabric demo live-page")
 	term.shows(`The page stays at http://127\.0\.0\.1:\d+ until Ctrl-C`)
 	address := regexp.MustCompile(`stays at (\S+)`).FindStringSubmatch(term.text())[1]
-	page, err := http.Get(address) //nolint:noctx // the page is on this host
+	page, err := http.Get(address)
 	check(t, err)
 	check(t, page.Body.Close())
 	if page.StatusCode != http.StatusOK {

@@ -14,7 +14,7 @@ import (
 // keyVariable has the API key for the server, as for the command line.
 const keyVariable = "FF_API_KEY"
 
-// Misuse is an error of whoever started the example: the story cannot be told in this way.
+// Misuse is an error in how the example was started: the story cannot be shown in this way.
 type Misuse struct{ Text string }
 
 // Error says what cannot be, and what can.

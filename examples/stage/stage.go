@@ -1,4 +1,4 @@
-// Package stage is what the examples have in common: their flags, the place where a story plays, and how it is told. It knows no
+// Package stage is what the examples have in common: their flags, the place where a story plays, and how it is printed. It knows no
 // story.
 package stage
 
@@ -35,7 +35,7 @@ type Stage struct {
 	Server string // address as for flowfabric.Connect; "": the engine runs in this process
 	Key    string // API key for the server
 
-	Out  io.Writer    // where the story is told; default standard output
+	Out  io.Writer    // where the story is printed; default standard output
 	Log  *slog.Logger // of engine and workers; default: errors, on standard error
 	Self []string     // the command that tells this story, to start it once more; default this program
 

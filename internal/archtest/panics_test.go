@@ -116,7 +116,7 @@ func methodOf(s source, e ast.Expr) (of, verb string) {
 	return written(s, sel.X), sel.Sel.Name
 }
 
-// goroutine finds a goroutine that nobody recovers.
+// goroutine finds a goroutine whose panics are not recovered.
 func goroutine(s source, in *ast.FuncDecl, at ast.Node, call *ast.CallExpr) []string {
 	text := written(s, call)
 	for _, guard := range []string{"Guard(", "KeepRunning(", "answering("} {

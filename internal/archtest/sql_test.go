@@ -13,7 +13,7 @@ import (
 
 func TestSQLLivesInTheStores(t *testing.T) {
 	t.Parallel()
-	holds(t, checkSQLPlace, "nobody outside internal/store/<name> writes SQL, and there it lies in .sql files: a test prepares every statement and looks at its plan")
+	holds(t, checkSQLPlace, "only internal/store/<name> has SQL, and there it lies in .sql files: a test prepares every statement and looks at its plan")
 }
 
 func TestSQLHoldsNoRuleOfTheDomain(t *testing.T) {

@@ -11,7 +11,7 @@ type Clock interface {
 	// NewTimer fires once, d from now; at once when d is not positive.
 	NewTimer(d time.Duration) *Timer
 	// NewTimerAt fires once, when that moment has come; at once when it has. Who computes from Now when to wake up asks for the
-	// moment: a clock that is turned in between makes a duration wrong, and nobody wakes.
+	// moment: a clock that is turned in between makes a duration wrong, and nothing wakes.
 	NewTimerAt(at time.Time) *Timer
 }
 

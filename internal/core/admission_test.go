@@ -132,7 +132,7 @@ func TestS44_a_quota_named_twice_is_taken_once(t *testing.T) {
 	}
 }
 
-func TestS38_a_quota_that_is_gone_limits_nobody(t *testing.T) {
+func TestS38_a_quota_that_is_gone_limits_nothing(t *testing.T) {
 	t.Parallel()
 	c, s := newScene(), begin(t, `{"quotas":[{"quota":"a"}]}`)
 	c.room.Slots["slots:a"] = 7
@@ -277,7 +277,7 @@ func TestS41_slots_that_were_kept_are_not_asked_for_again(t *testing.T) {
 	}
 }
 
-func TestS43_a_lowered_limit_admits_nobody_until_enough_are_free(t *testing.T) {
+func TestS43_a_lowered_limit_admits_no_work_until_enough_is_free(t *testing.T) {
 	t.Parallel()
 	const policy = `{"quotas":[{"quota":"a"}]}`
 	c := newScene(quotaOf("a", 0, 0))

@@ -44,7 +44,10 @@ type AuditChain struct {
 
 	Keyed   int64  `json:"keyed,omitzero"`   // number of the first row written under an audit key; 0: there is none, and no seal
 	Altered int64  `json:"altered,omitzero"` // number of the first row written after the seal or the end of the chain did not match; 0: they always matched
-	Seal    []byte `json:"seal,omitempty"`   // over all fields except LookAt
+	Seal    []byte `json:"seal,omitempty"`   // over all fields except LookAt, Minute and Rows
+
+	Minute base.Time `json:"minute,omitzero"` // the last one in which rows of bounded callers were written
+	Rows   int       `json:"rows,omitzero"`   // and how many
 }
 
 // NewAuditChain returns the head of a chain without rows. Its anchor binds it to the installation and the namespace, so that rows of one chain
@@ -80,6 +83,22 @@ func (c *AuditChain) Append(row AuditRow) AuditRow {
 	c.Last, c.Hash, c.At = row.Number, row.Hash, row.At
 	return row
 }
+
+// CountRow counts a row of a bounded caller.
+func (c *AuditChain) CountRow(now base.Time) {
+	c.Rows = c.RowsIn(now) + 1
+	c.Minute = minuteOf(now)
+}
+
+// RowsIn returns how many rows bounded callers have written in the present minute.
+func (c *AuditChain) RowsIn(now base.Time) int {
+	if c.Minute != minuteOf(now) { // a clock that was set back begins a new count, too
+		return 0
+	}
+	return c.Rows
+}
+
+func minuteOf(t base.Time) base.Time { return t - t%base.Time(base.Minute) }
 
 // Drop removes the oldest row and keeps its hash as the anchor.
 func (c *AuditChain) Drop(row *AuditRow) { c.First, c.Anchor = row.Number+1, row.Hash }

@@ -12,7 +12,7 @@ import (
 
 // The reason code, waitpoint key and signal names of a suspension by a budget (B29).
 const (
-	ReasonCodeBudget = "paused_by_budget"
+	ReasonCodeBudget = base.ReasonCodeBudget
 
 	budgetWaitpointKey   = "budget"
 	budgetApprovedSignal = "budget_approved"

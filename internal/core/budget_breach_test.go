@@ -68,7 +68,7 @@ func TestB27_L152_cancel_running_ends_the_reporter_and_asks_for_the_others(t *te
 		k.on(run, func() {
 			_ = run.do(func(fx *Effects) error {
 				if run.x.CancelForBudget(fx, id) != (run == other) {
-					t.Error("who holds a lease charged to the budget is cancelled, nobody else")
+					t.Error("who holds a lease charged to the budget is cancelled, no other execution")
 				}
 				return nil
 			})
@@ -78,7 +78,7 @@ func TestB27_L152_cancel_running_ends_the_reporter_and_asks_for_the_others(t *te
 	free.want(Running, ReasonNone, NextNone)
 }
 
-func TestB28_a_charge_without_execution_has_nobody_to_act_on(t *testing.T) {
+func TestB28_a_charge_without_execution_has_no_execution_to_act_on(t *testing.T) {
 	t.Parallel()
 	for _, onHard := range []string{OnHardFail, OnHardSuspendForApproval, OnHardCancelRunning} {
 		k := openBank(t)
@@ -95,7 +95,7 @@ func TestB28_a_charge_without_execution_has_nobody_to_act_on(t *testing.T) {
 	}
 }
 
-func TestB28_a_late_report_acts_on_nobody(t *testing.T) {
+func TestB28_a_late_report_acts_on_no_execution(t *testing.T) {
 	t.Parallel()
 	k := openBank(t)
 	id := k.open(`{"name":"b","on_hard":"fail","dimensions":{"tokens":{"hard":100}}}`)
@@ -224,7 +224,7 @@ func TestB29_B31_a_link_approves_or_denies(t *testing.T) {
 	}
 }
 
-func TestB29_an_approval_that_nobody_gives_times_out(t *testing.T) {
+func TestB29_an_approval_that_is_not_given_times_out(t *testing.T) {
 	t.Parallel()
 	k, _, s, _ := breached(t, asking)
 	k.pass(base.Minute)

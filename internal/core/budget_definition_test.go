@@ -183,7 +183,7 @@ func TestB4_a_limit_does_not_go_below_what_is_used_and_reserved(t *testing.T) {
 	must[bool](t)(k.update(id, BudgetUpdate{Dimensions: map[string]DimensionUpdate{"tokens": {Remove: true}, "x": {}}}))
 }
 
-func TestB5_a_closed_budget_admits_nobody_and_still_settles(t *testing.T) {
+func TestB5_a_closed_budget_admits_no_work_and_still_settles(t *testing.T) {
 	t.Parallel()
 	k := openBank(t)
 	id := k.open(`{"name":"b","dimensions":{"tokens":{"hard":100}}}`)

@@ -51,7 +51,7 @@ func TestB6_B8_budgets_apply_in_order_and_each_once(t *testing.T) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	if got := r.Applicable(x, []base.UUID{id(200)}); got[0] != id(200) {
-		t.Error("B3: a named budget that nobody knows counts as none")
+		t.Error("B3: a named budget that does not exist counts as none")
 	}
 	var none *BudgetRegistry
 	if got := none.Applicable(begin(t, `{}`).x, nil); len(got) != 0 {
@@ -88,9 +88,9 @@ func TestS19_what_every_execution_of_a_class_is_under_is_known(t *testing.T) {
 		}
 	}
 	if !r.Covers(other, []base.UUID{{3}}, BudgetKey(base.UUID{4})) || r.Covers(foreign, nil, BudgetKey(base.UUID{2})) || r.Covers(mail, nil, "slots:x") {
-		t.Error("those above a named one cover it, those of another namespace and other keys nobody")
+		t.Error("those above a named one cover it, those of another namespace and other keys cover none")
 	}
 	if !r.MayReach(mail) || !r.MayReach(other) || r.MayReach(foreign) || (*BudgetRegistry)(nil).MayReach(mail) {
-		t.Error("a tag may reach everybody of its namespace, and nobody else")
+		t.Error("a tag may reach all of its namespace, and no others")
 	}
 }

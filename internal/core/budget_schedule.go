@@ -9,9 +9,9 @@ import (
 
 // The kinds and units of a reset (section 1).
 const (
-	ResetNone     = "none"
-	ResetInterval = "interval"
-	ResetCalendar = "calendar"
+	ResetNone     = base.ResetNone
+	ResetInterval = base.ResetInterval
+	ResetCalendar = base.ResetCalendar
 
 	UnitHour  = "hour"
 	UnitDay   = "day"

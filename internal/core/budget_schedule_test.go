@@ -102,7 +102,7 @@ func TestB36_a_reset_begins_anew_and_keeps_what_is_live(t *testing.T) {
 	if refusal := k.claim(k.submit(`{}`), id); refusal == nil || refusal.NextFree != first {
 		t.Fatalf("just before the boundary: %+v", refusal)
 	}
-	k.now = first // nobody has swept
+	k.now = first // no sweep has run
 	other := k.submit(`{"estimate":{"tokens":5}}`)
 	if refusal := k.claim(other, id); refusal != nil {
 		t.Fatalf("BI9: after the boundary: %s", refusal.Detail)

@@ -27,7 +27,7 @@ func TestB9_B10_admission_reserves_the_estimate_else_the_default(t *testing.T) {
 	k.on(a, func() { must[LeaveAnswer](t)(a.release(a.fence())) })
 	k.want(id, "tokens", 0, 60, 0)
 	if !slices.Contains(k.freed, id) {
-		t.Error("B33: nobody learns of the room")
+		t.Error("B33: the room is not announced")
 	}
 	if refusal := k.claim(k.submit(`{"estimate":{"tokens":41}}`), id); refusal == nil || string(refusal.Detail) != `{"dimension":"tokens","need":41,"available":40}` {
 		t.Errorf("%+v", refusal)

@@ -97,8 +97,8 @@ func TestF40_F42_a_wait_that_is_decided_changes_nothing(t *testing.T) {
 		before   base.Millis // when the same wait was to time out, from now
 		want     string
 	}{
-		"of nobody":                      {nil, JoinSpec{}, "", 0, WaitSatisfied},
-		"of nobody, two of them":         {nil, two, "", 0, WaitSatisfied},
+		"of no children":                 {nil, JoinSpec{}, "", 0, WaitSatisfied},
+		"of no children, two of them":    {nil, two, "", 0, WaitSatisfied},
 		"all have ended":                 {endedAs(Succeeded, Cancelled), JoinSpec{}, "", 0, WaitSatisfied},
 		"not all":                        {endedAs(Succeeded, StatusNone), JoinSpec{}, "", 0, ""},
 		"one has":                        {endedAs(StatusNone, Skipped), any1, "", 0, WaitSatisfied},

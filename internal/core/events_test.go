@@ -26,7 +26,7 @@ func TestE24_the_data_of_an_event_takes_no_more_than_two_allocations(t *testing.
 	}
 }
 
-// LC23: every path into a terminal status is told by exactly one completion with the right outcome.
+// LC23: every path into a terminal status is reported by exactly one completion with the right outcome.
 func TestL145_every_path_into_a_terminal_status_tells_exactly_one_completion(t *testing.T) {
 	t.Parallel()
 	outcomes := map[Status]string{Succeeded: "success", Failed: "failed", Cancelled: "cancelled", Expired: "expired", Skipped: "skipped"}

@@ -92,7 +92,7 @@ func (in *ExplainInput) budgetBlocker(r *Room, id base.UUID, why *Refusal) Block
 	_ = json.Unmarshal(why.Detail, &short) // written by the budget itself
 	if d := budget.Dimensions[short.Dimension]; d == nil {
 		o.Str("state", BudgetClosed)
-		b.Message = fmt.Sprintf("Budget %q is closed: it admits nobody.", budget.Name)
+		b.Message = fmt.Sprintf("Budget %q is closed: it admits no work.", budget.Name)
 	} else {
 		o.Str("dimension", short.Dimension)
 		o.Num("need", short.Need)

@@ -20,7 +20,7 @@ type puzzle struct {
 
 const puzzlePolicy = `{"quotas":[{"quota":"a"},{"quota":"b","key":"k"}],"routing_requirements":{"required_capabilities":["gpu","eu"]}}`
 
-// newPuzzle is a ready execution that nothing keeps waiting but that nobody has claimed yet.
+// newPuzzle is a ready execution that nothing keeps waiting but that was not claimed yet.
 func newPuzzle(t tester) *puzzle {
 	s := begin(t, puzzlePolicy)
 	c := newScene(quotaOf("a", 2, 0), quotaOf("b", 0, 1))
@@ -279,9 +279,9 @@ func TestS59_the_five_nearest_live_workers_are_shown_with_what_keeps_them_away(t
 	other.Namespaces = []string{"acme"}
 	draining.Draining = true
 	p.in.Leases["f"] = 2
-	gone, nobody := p.worker("g", "eu", "gpu"), p.worker("n")
+	gone, unable := p.worker("g", "eu", "gpu"), p.worker("n")
 	gone.LastSeen = p.now.Add(-base.Hour)
-	p.in.Workers = []Worker{elsewhere, other, draining, full, gone, nobody, p.worker("w-1", "eu", "gpu")}
+	p.in.Workers = []Worker{elsewhere, other, draining, full, gone, unable, p.worker("w-1", "eu", "gpu")}
 	want := CandidateWorkers{Live: 6, OnLane: 5, Matching: 3, Nearest: []CandidateWorker{
 		{"w", "w-1", nil},
 		{"w", "d", []string{UnmetDraining}},

@@ -14,7 +14,7 @@ func pick(t interface{ Fatalf(string, ...any) }, turns *Turns, keys []string, we
 	round := turns.Round("lane", keys, weight)
 	key, ok := round.Next()
 	if !ok {
-		t.Fatalf("nobody's turn among %v", keys)
+		t.Fatalf("no turn among %v", keys)
 	}
 	round.Took()
 	return key

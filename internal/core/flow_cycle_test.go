@@ -88,7 +88,7 @@ func TestU89_the_order_of_a_dry_run_follows_every_edge_and_else_the_order_of_sub
 			from, to := name.Draw(t, "from"), name.Draw(t, "to")
 			return [2]string{min(from, to), max(from, to)}
 		}).Filter(func(e [2]string) bool { return e[0] != e[1] }), 0, 12).Draw(t, "edges")
-		// The oracle takes, again and again, the first name that waits for nobody who is left.
+		// The oracle takes, again and again, the first name that waits for none of those left.
 		var want []string
 		for left := slices.Clone(names); len(left) > 0; {
 			i := slices.IndexFunc(left, func(name string) bool {

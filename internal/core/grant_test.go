@@ -68,7 +68,7 @@ func TestS31_a_grant_is_claimed_by_its_worker_once(t *testing.T) {
 		wantCode(t, err, base.CodeGrantSignatureMismatch)
 		s.want(Granted, WaitingForWorker, NextInitial)
 	}
-	s.lane.Settings.State = LanePaused // nobody looks at it again
+	s.lane.Settings.State = LanePaused // it is not looked at again
 	got := must[Acquired](t)(s.claimGrant(s.grantKey, "w", "w-2"))
 	s.want(Running, ReasonNone, NextNone)
 	if got.How != "fresh" || s.x.Grant != nil || s.x.LeaseEpoch != 1 {

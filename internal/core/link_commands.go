@@ -11,7 +11,7 @@ import (
 // Bounds and defaults of links (W68).
 const (
 	MinLinkExpiry     = base.Minute
-	MaxLinkExpiry     = 90 * base.Day
+	MaxLinkExpiry     = base.MaxLinkExpiry
 	DefaultLinkExpiry = 7 * base.Day
 	MaxDecisions      = 8
 	MaxApprover       = 256

@@ -24,8 +24,12 @@ type NamespaceSettings struct {
 	MaxPayloadBytes      int `json:"max_payload_bytes,omitempty"` // of an input; 0: the server's limit alone
 	MaxLanes             int `json:"max_lanes,omitempty"`         // that its executions use; 0: DefaultMaxLanes once there are others
 	MaxClasses           int `json:"max_classes,omitempty"`       // likewise of DefaultMaxClasses
-	MaxReady             int `json:"max_ready,omitempty"`         // executions that wait for a worker; 0: any number
+	MaxReady             int `json:"max_ready,omitempty"`         // executions that wait for a worker; 0: likewise of DefaultMaxReady
 	MaxPriority          int `json:"max_priority,omitempty"`      // a submit that asks for more gets this; 0: any
+	// MaxReaders bounds the calls of its keys that wait for something to read, in each server; 0: each applies its default.
+	MaxReaders int `json:"max_readers,omitempty"`
+	// MaxAuditRowsPerMinute bounds the audit rows of callers that are not for all namespaces; 0: DefaultMaxAuditRows once there are others.
+	MaxAuditRowsPerMinute int `json:"max_audit_rows_per_minute,omitempty"`
 	// DefaultQuotas are added to the policy of every submit that does not name them.
 	DefaultQuotas []QuotaUse `json:"default_quotas,omitempty"`
 }
@@ -34,6 +38,7 @@ func (s *NamespaceSettings) equal(o *NamespaceSettings) bool {
 	return s.Description == o.Description && s.MaxSubmitPerSecond == o.MaxSubmitPerSecond &&
 		s.MaxRequestsPerSecond == o.MaxRequestsPerSecond && s.MaxPayloadBytes == o.MaxPayloadBytes &&
 		s.MaxLanes == o.MaxLanes && s.MaxClasses == o.MaxClasses && s.MaxReady == o.MaxReady && s.MaxPriority == o.MaxPriority &&
+		s.MaxReaders == o.MaxReaders && s.MaxAuditRowsPerMinute == o.MaxAuditRowsPerMinute &&
 		slices.Equal(s.DefaultQuotas, o.DefaultQuotas)
 }
 
@@ -42,6 +47,8 @@ func (s *NamespaceSettings) Check() error {
 	switch {
 	case s.MaxPayloadBytes < 0 || s.MaxPayloadBytes > base.MaxPayloadSetting:
 		return base.Invalid("max_payload_bytes", "must be in 0..%d", base.MaxPayloadSetting)
+	case s.MaxReady < 0 || s.MaxReady > mostReady:
+		return base.Invalid("max_ready", "must be in 0..%d", mostReady)
 	default:
 		if err := base.RefuseText("description", base.CheckText(s.Description, 0, 1024)); err != nil {
 			return err
@@ -54,7 +61,8 @@ func (s *NamespaceSettings) Check() error {
 			{"max_requests_per_second", s.MaxRequestsPerSecond},
 			{"max_lanes", s.MaxLanes},
 			{"max_classes", s.MaxClasses},
-			{"max_ready", s.MaxReady},
+			{"max_readers", s.MaxReaders},
+			{"max_audit_rows_per_minute", s.MaxAuditRowsPerMinute},
 		} {
 			if err := base.CheckRange(limit.field, limit.n); err != nil {
 				return err
@@ -103,11 +111,17 @@ func PutNamespace(now base.Time, existing *Namespace, name string, s NamespaceSe
 	return n, true
 }
 
+// mostReady bounds max_ready.
+const mostReady = 100_000_000
+
 // The bounds of a namespace that sets none. They apply only while other namespaces have work too: the lanes and classes of one tenant cost the
 // others memory and lookup time. A single tenant needs no bounds.
 const (
 	DefaultMaxLanes   = 10_000
 	DefaultMaxClasses = 100_000
+	DefaultMaxReady   = 1_000_000
+	// DefaultMaxAuditRows is far more than people do in a minute, and little beside what a loop does.
+	DefaultMaxAuditRows = 6_000
 )
 
 // NamespaceUse is how many of the shared names the executions of a namespace use.
@@ -133,6 +147,22 @@ func (s NamespaceSettings) CheckNew(use NamespaceUse, newLane bool) error {
 	default:
 		return nil
 	}
+}
+
+// CheckAudit refuses another row of the audit log in a minute that has rows already: rate_limited. others reports whether other namespaces
+// are in use too.
+func (s NamespaceSettings) CheckAudit(now base.Time, rows int, others bool) error {
+	most := s.MaxAuditRowsPerMinute
+	if most == 0 && others {
+		most = DefaultMaxAuditRows
+	}
+	if most == 0 || rows < most {
+		return nil
+	}
+	return base.Errorf(base.CodeRateLimited, "the audit log of the namespace has %d rows of this minute, and may have %d", rows, most).
+		With("setting", "max_audit_rows_per_minute").With("limit", most).With("in_use", rows).
+		WithRetryAfter(base.Millis(minuteOf(now).Add(base.Minute) - now)).
+		WithHint("change many things in bulk, or raise max_audit_rows_per_minute of the namespace")
 }
 
 func namespaceFull(setting, what string, limit, current int) *base.Error {

@@ -46,8 +46,8 @@ type RetryPolicy struct {
 
 // The backoff strategies of L11.
 const (
-	BackoffExponential = "exponential"
-	BackoffFixed       = "fixed"
+	BackoffExponential = base.BackoffExponential
+	BackoffFixed       = base.BackoffFixed
 )
 
 // What happens to slots while the execution waits (S41).

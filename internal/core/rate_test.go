@@ -67,7 +67,7 @@ func TestS40_next_free_is_the_first_moment_at_which_fewer_count(t *testing.T) {
 	}
 }
 
-func TestS40_what_is_given_back_counts_no_more_and_what_has_gone_takes_nobody_elses(t *testing.T) {
+func TestS40_what_is_given_back_counts_no_more_and_what_has_gone_takes_nothing_of_others(t *testing.T) {
 	t.Parallel()
 	w := windowOf(1000, 1000, 1500)
 	if !w.GiveBack(1000) || w.Count(1500, 1000) != 2 {
@@ -96,7 +96,7 @@ func TestS40_a_window_lasts_until_its_last_admission_leaves_and_knows_whether_it
 		t.Error("nothing was there to trim")
 	}
 	if read.Trim(2000, 1000); !read.Changed() {
-		t.Error("trimmed, and nobody will write it")
+		t.Error("trimmed, and it will not be written")
 	}
 }
 

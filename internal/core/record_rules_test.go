@@ -308,7 +308,7 @@ func TestL113_revoke_with_hold_of_what_is_held_leaves_the_first_hold(t *testing.
 	}
 }
 
-func TestS54_an_instance_whose_lapse_nobody_noted_goes_too(t *testing.T) {
+func TestS54_an_instance_whose_lapse_was_not_noticed_goes_too(t *testing.T) {
 	t.Parallel()
 	w := registeredWorker(t, noon)
 	if w.Removable(noon.Add(base.Day)-1) || !w.Removable(noon.Add(base.Day)) {

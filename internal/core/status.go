@@ -89,7 +89,7 @@ var reasonNames = [...]string{
 	"none", "waiting_for_worker", "waiting_for_delay", "waiting_for_retry_backoff", "waiting_for_resume_delay",
 	"waiting_for_children", "waiting_for_subflow", "paused_by_operator", "waiting_for_budget", "waiting_for_quota",
 	"completed", "permanent", "not_retryable", "no_retry_policy", "retries_exhausted", "retry_window_elapsed",
-	"attempt_timeout", "reclaims_exhausted", "suspension_timeout", "subflow_failed", "budget_exceeded", "cancelled",
+	base.ReasonAttemptTimeout, "reclaims_exhausted", "suspension_timeout", "subflow_failed", base.ReasonBudgetExceeded, "cancelled",
 	"flow_cancelled", "join_satisfied", "join_impossible", "execution_deadline", "dependency_impossible",
 	"waiting_for_signal", "waiting_for_approval", "waiting_for_callback", "waiting_for_tool_result", "paused_by_policy",
 }

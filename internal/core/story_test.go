@@ -88,7 +88,7 @@ func (s *story) do(command func(fx *Effects) error) error {
 	fx := s.effects()
 	s.x.Settle(fx)
 	s.keep(fx)
-	settled, stored := s.x.Clone(), dossierOf(&s.d)
+	settled, stored := s.x.Clone(), copyOfState(&s.d)
 
 	after := s.effects()
 	after.Now = fx.Now

@@ -39,7 +39,7 @@ func TestW56_the_fence_that_made_the_suspension_gets_the_recorded_outcome(t *tes
 	}
 }
 
-func TestW56_whoever_holds_the_lease_later_passes_a_wait_that_was_passed(t *testing.T) {
+func TestW56_a_later_holder_of_the_lease_passes_a_wait_that_was_passed(t *testing.T) {
 	t.Parallel()
 	for cause, end := range map[SuspensionCause]func(s *story, a SuspendAnswer){
 		CauseSignal:   func(s *story, a SuspendAnswer) { must[SignalAnswer](t)(s.signal(a.Waitpoints[0].ID, "go")) },

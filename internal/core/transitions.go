@@ -192,7 +192,7 @@ const stateMachineNotes = `
 - (a) An execution blocked by admission is tested for admission anew and taken if it passes.
 - (b) A repeat of the call that acquired the current lease gets that lease again.
 - (c) claim_resumed wants next=resume, reclaim wants next=reclaim; otherwise they are refused.
-- (d) Success "already_satisfied" if the last lease was revoked, or expired with nobody having taken over.
+- (d) Success "already_satisfied" if the last lease was revoked, or expired and no other worker has taken over.
 
 The gate, first match decides: a pending join or open sub-flow blocks; a delay that is not over delays; an operator's hold
 blocks; otherwise the execution is ready.

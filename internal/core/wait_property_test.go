@@ -196,7 +196,7 @@ func (c *waitChaos) suspendRandomly() error {
 		cmd := c.drawSuspend()
 		cmd.Fence = f
 		late = c.x.Lease == nil
-		before := dossierOf(&c.d)
+		before := copyOfState(&c.d)
 		a, err := c.suspendWith(cmd)
 		if err != nil {
 			return false, late, err

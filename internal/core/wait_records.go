@@ -84,7 +84,7 @@ type SuspensionCause string
 const (
 	CauseSignal         SuspensionCause = "signal"
 	CauseOperator       SuspensionCause = "operator"
-	CauseTimeout        SuspensionCause = "timeout"
+	CauseTimeout        SuspensionCause = base.CauseTimeout
 	CauseEarlySignals   SuspensionCause = "early_signals"
 	CauseBudgetApproved SuspensionCause = "budget_approved"
 	CauseBudgetDenied   SuspensionCause = "budget_denied"

@@ -293,8 +293,8 @@ func decodeText(kind WaitRecord, text []byte) (WaitRecord, error) {
 	}
 }
 
-// dossierOf is a copy that shares nothing that Apply may change.
-func dossierOf(d *WaitState) WaitState {
+// copyOfState is a copy that shares nothing that Apply may change.
+func copyOfState(d *WaitState) WaitState {
 	copied := *d
 	copied.Waitpoints = slices.Clone(d.Waitpoints)
 	return copied

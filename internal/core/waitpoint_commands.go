@@ -10,7 +10,7 @@ import (
 
 // Bounds and default of expires_in_ms of a waitpoint (W36).
 const (
-	MaxWaitpointExpiry     = base.Year
+	MaxWaitpointExpiry     = base.MaxWaitpointExpiry
 	DefaultWaitpointExpiry = base.Day
 )
 

@@ -252,7 +252,7 @@ func TestW84_W85_a_suspended_execution_shows_its_progress_and_all_signals(t *tes
 	}
 }
 
-func TestL19_a_waitpoint_that_closed_wakes_nobody(t *testing.T) {
+func TestL19_a_waitpoint_that_closed_wakes_no_call(t *testing.T) {
 	t.Parallel()
 	soon := func(c *CreateWaitpointCommand) { ms := base.Second; c.ExpiresInMS = &ms }
 	s := begin(t, `{}`)

@@ -265,7 +265,7 @@ func TestS73_chains_that_are_new_in_many_processes_are_all_listed(t *testing.T) 
 	})
 }
 
-// beforeLists is a store on which something happens before a unit locks a list of chains.
+// beforeLists is a store on which something happens before a transaction locks a list of chains.
 type beforeLists struct {
 	store.Store
 	act func()
@@ -370,7 +370,7 @@ func TestU131_a_rewrap_of_the_master_key_keeps_the_seals(t *testing.T) {
 	})
 }
 
-func TestU131_a_wrong_master_key_is_an_error_and_nobody_is_told_of_tampering(t *testing.T) {
+func TestU131_a_wrong_master_key_is_an_error_and_not_reported_as_tampering(t *testing.T) {
 	t.Parallel()
 	onStoresWith(t, sealed, func(t *testing.T, w *world) {
 		w.hold(w.submit(core.Submission{Namespace: "a"}))

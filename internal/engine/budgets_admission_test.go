@@ -67,7 +67,7 @@ func TestB9_B11_work_waits_until_there_is_room(t *testing.T) {
 		answer := w.claiming(r)
 		w.complete(first)
 		same(t, "B33: room wakes the claim", w.only(answer).Execution.ID.UUID, waiting.UUID)
-		same(t, "nobody waits", w.budget("team").BlockedExecutions, 0)
+		same(t, "nothing waits", w.budget("team").BlockedExecutions, 0)
 	})
 }
 
@@ -218,7 +218,7 @@ func TestB10_a_crash_storm_leaves_no_hold_behind(t *testing.T) {
 			r := ask()
 			r.Max, r.TTL = 10, 1000
 			w.take(r)
-			w.restart() // whoever held leases here is gone, with all that this process remembered
+			w.restart() // the holders of leases are gone, with all that this process remembered
 			w.pass(base.Minute)
 			eventually(t, "every lease has lapsed", func() bool { return w.budget("team").LiveHolds == 0 })
 		}

@@ -56,7 +56,7 @@ func TestB4_B25_a_dimension_that_is_there_again_has_a_ledger_of_its_own(t *testi
 		w.complete(two)
 		same(t, "released", release(two), map[string]int64{"tokens": 7})
 		same(t, "the other's is untouched", w.numbers("b"), [3]int64{5, 0, 0})
-		same(t, "what was used of both is told", w.spend("b"), []int64{30, 5})
+		same(t, "what was used of both is shown", w.spend("b"), []int64{30, 5})
 	})
 }
 

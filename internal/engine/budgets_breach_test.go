@@ -146,7 +146,7 @@ func TestB31_a_denial_fails_the_execution(t *testing.T) {
 	})
 }
 
-func TestB29_nobody_answers_in_time(t *testing.T) {
+func TestB29_no_answer_comes_in_time(t *testing.T) {
 	t.Parallel()
 	onBudgets(t, func(t *testing.T, w *world) {
 		id, _ := w.asking(func(d *core.BudgetDefinition) { d.Approval.TimeoutMS = base.Minute })

@@ -57,11 +57,11 @@ func TestB33_SI10_children_of_an_earlier_run_go_on_when_the_budget_of_their_pare
 		w.replay(parent)
 		w.complete(w.claimKind("parent"))
 		w.deleteBudget("mine")
-		eventually(t, "nobody is left to be freed", func() bool {
+		eventually(t, "none is left to be freed", func() bool {
 			docs := must(w.store.Read(w.ctx(), store.Want{Scans: []store.Scan{{Kind: docTask}}}))(t).Scanned[0]
 			return !slices.ContainsFunc(docs, func(doc store.Doc) bool { return bytes.Contains(doc.Body, []byte("free_budget")) })
 		})
-		task := w.claimKind("a") // which nobody knew of: it was queued, and is reached by no graph
+		task := w.claimKind("a") // which was not known: it was queued, and is reached by no graph
 		same(t, "claimed", task.Execution.ID, children["a"])
 		same(t, "charged to", len(task.Execution.ChargedTo()), 0)
 	})
@@ -100,7 +100,7 @@ func TestB3_B6_a_budget_that_cannot_be_read_is_not_taken_away_from_those_it_reac
 	})
 }
 
-// freed tells that nobody is about to be freed from a budget.
+// freed reports that no execution is about to be freed from a budget.
 func (w *world) freed() bool {
 	docs := must(w.store.Read(w.ctx(), store.Want{Scans: []store.Scan{{Kind: docTask}}}))(w.t).Scanned[0]
 	return !slices.ContainsFunc(docs, func(doc store.Doc) bool { return bytes.Contains(doc.Body, []byte("free_budget")) })
@@ -114,7 +114,7 @@ func TestB5_B33_work_goes_on_that_is_queued_after_the_history_of_its_deleted_bud
 		w.replay(parent)
 		w.complete(w.claimKind("parent"))
 		w.deleteBudget("mine")
-		eventually(t, "nobody is left to be freed", w.freed)
+		eventually(t, "none is left to be freed", w.freed)
 		w.turn(91 * base.Day)
 		eventually(t, "the history is gone", func() bool {
 			_, there := must(w.store.Read(w.ctx(), store.Want{Docs: []store.DocRef{gone}}))(t).Docs[gone]

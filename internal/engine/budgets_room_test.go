@@ -47,7 +47,7 @@ func TestB6_SI10_a_tag_that_is_taken_away_takes_its_budget_along(t *testing.T) {
 	})
 }
 
-func TestS19_S46_a_refusal_that_speaks_for_one_leaves_nobody_behind(t *testing.T) {
+func TestS19_S46_a_refusal_that_holds_for_one_leaves_no_work_behind(t *testing.T) {
 	t.Parallel()
 	onBudgets(t, func(t *testing.T, w *world) {
 		w.create(tokens("red", 10, covering(core.ScopeTag, "team=red")))
@@ -156,7 +156,7 @@ func TestB17_an_estimate_of_no_time_does_not_lift_the_limit(t *testing.T) {
 	})
 }
 
-func TestB34_BI8_nobody_stays_blocked_while_there_is_room(t *testing.T) {
+func TestB34_BI8_no_execution_stays_blocked_while_there_is_room(t *testing.T) {
 	t.Parallel()
 	onBudgets(t, func(t *testing.T, w *world) {
 		const runs = 150
@@ -188,7 +188,7 @@ func TestB34_BI8_nobody_stays_blocked_while_there_is_room(t *testing.T) {
 							return
 						}
 						if ended.Add(1) == runs {
-							w.submitMany(8, core.Submission{}) // whoever still waits goes home
+							w.submitMany(8, core.Submission{}) // calls that still wait are answered
 						}
 					}
 				}
@@ -269,6 +269,6 @@ func TestB39_a_budget_shows_its_numbers_of_one_moment(t *testing.T) {
 		same(t, "breach", []any{view.Breaches, view.LastBreach.Dimension, view.LastBreach.ExecutionID}, []any{int64(1), "tokens", task.Execution.ID})
 		w.complete(task)
 		w.cancel(waiting)
-		same(t, "nobody", []any{w.budget("team").BlockedExecutions, w.budget("team").LiveHolds}, []any{0, int64(0)})
+		same(t, "missing", []any{w.budget("team").BlockedExecutions, w.budget("team").LiveHolds}, []any{0, int64(0)})
 	})
 }

@@ -17,7 +17,7 @@ func limits(hard map[string]int64) map[string]core.BudgetLimits {
 	return all
 }
 
-// tokens is a budget that allows so many tokens to whoever names it.
+// tokens is a budget that allows so many tokens to the executions that name it.
 func tokens(name string, hard int64, edits ...func(*core.BudgetDefinition)) core.BudgetDefinition {
 	d := core.BudgetDefinition{Name: name, Dimensions: limits(map[string]int64{"tokens": hard})}
 	for _, edit := range edits {

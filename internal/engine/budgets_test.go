@@ -43,7 +43,7 @@ func TestB2_a_create_refers_to_what_exists(t *testing.T) {
 		}{
 			{tokens("a", 1, covering(core.ScopeExecution, missing)), base.CodeExecutionNotFound},
 			{tokens("a", 1, covering(core.ScopeFlow, missing)), base.CodeFlowNotFound},
-			{tokens("a", 1, below("nobody")), base.CodeBudgetNotFound},
+			{tokens("a", 1, below("missing")), base.CodeBudgetNotFound},
 			{tokens("a", 0), base.CodeInvalidBudget},
 			{tokens("a", 1, onHard("shout")), base.CodeInvalidBudget},
 		} {
@@ -82,7 +82,7 @@ func TestB4_an_update_keeps_what_is_in_use(t *testing.T) {
 	})
 }
 
-func TestB5_a_closed_budget_admits_nobody_and_still_books(t *testing.T) {
+func TestB5_a_closed_budget_admits_no_work_and_still_books(t *testing.T) {
 	t.Parallel()
 	onBudgets(t, func(t *testing.T, w *world) {
 		w.create(tokens("team", 100))
@@ -138,7 +138,7 @@ func TestB3_a_policy_makes_budgets_for_its_execution(t *testing.T) {
 		same(t, "beyond", w.report(task, 1).Outcome, core.UsageHardBreach)
 		_, err := w.e.Submit(w.ctx(), client, core.Submission{Kind: "k", PolicyJSON: []byte(`{"budgets":[{"name":"mine","dimensions":{"tokens":{"hard":20}}}]}`)})
 		refused(t, err, base.CodeBudgetAlreadyExists)
-		_, err = w.e.Submit(w.ctx(), client, core.Submission{Kind: "k", PolicyJSON: []byte(`{"budgets":[{"parent":"nobody","dimensions":{"tokens":{"hard":20}}}]}`)})
+		_, err = w.e.Submit(w.ctx(), client, core.Submission{Kind: "k", PolicyJSON: []byte(`{"budgets":[{"parent":"missing","dimensions":{"tokens":{"hard":20}}}]}`)})
 		refused(t, err, base.CodeInvalidPolicy)
 		_, err = w.e.Submit(w.ctx(), client, core.Submission{Kind: "k", PolicyJSON: []byte(`{"budgets":[{"dimensions":{"tokens":{"hard":2,"soft":3}}}]}`)})
 		refused(t, err, base.CodeInvalidPolicy)

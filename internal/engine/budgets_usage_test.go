@@ -122,7 +122,7 @@ func TestB14_every_exit_from_running_gives_back_what_is_left(t *testing.T) {
 			exit(task)
 			same(t, name, w.numbers("team"), [3]int64{0, 0, 0})
 			view := w.budget("team")
-			same(t, "nobody holds it", []int{int(view.LiveHolds), len(view.Holders)}, []int{0, 0})
+			same(t, "none holds it", []int{int(view.LiveHolds), len(view.Holders)}, []int{0, 0})
 		}
 	})
 }
@@ -184,7 +184,7 @@ func TestB24_a_charge_is_for_a_budget_and_those_above_it(t *testing.T) {
 		same(t, "numbers", [][3]int64{w.numbers("team"), w.numbers("above")}, [][3]int64{{50, 0, 0}, {50, 0, 0}})
 		_, err := w.e.Charge(w.ctx(), client, ofName("team"), engine.ChargeRequest{Usage: map[string]int64{"money": 1}})
 		refused(t, err, base.CodeUnknownDimension)
-		_, err = w.charge("nobody", 1)
+		_, err = w.charge("missing", 1)
 		refused(t, err, base.CodeBudgetNotFound)
 		_, err = w.charge("team", -1)
 		refused(t, err, base.CodeInvalidUsage)

@@ -121,7 +121,7 @@ func TestF38_edges_among_children_hold_from_the_start_and_reach_earlier_children
 		r.Edges = []core.FlowEdge{{From: "e", To: "f"}, {From: "f", To: "e"}}
 		refused(t, second(w.e.Spawn(w.ctx(), client, r)), base.CodeCycleDetected)
 		r = spawnOf(task, "e")
-		r.Edges = []core.FlowEdge{{From: "nobody", To: "e"}}
+		r.Edges = []core.FlowEdge{{From: "missing", To: "e"}}
 		refused(t, second(w.e.Spawn(w.ctx(), client, r)), base.CodeExecutionNotInFlow)
 	})
 }
@@ -137,7 +137,7 @@ func TestF12_F38_one_bad_child_leaves_nothing(t *testing.T) {
 	onStores(t, func(t *testing.T, w *world) {
 		task := w.parent()
 		r := spawnOf(task, "a", "b")
-		r.Children[1].PolicyJSON = []byte(`{"budget_ids":["nobody"]}`)
+		r.Children[1].PolicyJSON = []byte(`{"budget_ids":["missing"]}`)
 		err := refused(t, second(w.e.Spawn(w.ctx(), client, r)), base.CodeInvalidPolicy)
 		if err.Field == "" || err.Field[:len("children[1]")] != "children[1]" {
 			t.Errorf("field %q", err.Field)

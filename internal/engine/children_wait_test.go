@@ -100,7 +100,7 @@ func TestF40_arguments_are_checked(t *testing.T) {
 		refused(t, call(func(r *engine.ChildrenWaitRequest) { r.Fence = core.Fence{} }), base.CodeFenceRequired)
 		refused(t, call(func(r *engine.ChildrenWaitRequest) { r.Fence.Epoch++ }), base.CodeStaleLease)
 		r := spawnOf(task, "b")
-		r.Wait = &engine.ChildrenWaitRequest{Names: []string{"nobody"}}
+		r.Wait = &engine.ChildrenWaitRequest{Names: []string{"missing"}}
 		refused(t, second(w.e.Spawn(w.ctx(), client, r)), base.CodeChildNotFound)
 		same(t, "nothing was made (F43)", w.childrenFlow(given(task)).Nodes, 1)
 		w.is(given(task), core.Running, core.ReasonNone)
@@ -165,7 +165,7 @@ func TestL34_a_repeat_of_the_call_gets_the_recorded_answer(t *testing.T) {
 			same(t, "created", got.Created, 2)
 			same(t, "waiting", got.Wait, first.Wait)
 			same(t, "the wait alone", w.waitFor(task), engine.ChildrenWaitAnswer{Waiting: true})
-			same(t, "unknown names", w.waitFor(task, namely("nobody")), engine.ChildrenWaitAnswer{Waiting: true})
+			same(t, "unknown names", w.waitFor(task, namely("missing")), engine.ChildrenWaitAnswer{Waiting: true})
 		}
 		again()
 		refused(t, second(w.e.Spawn(w.ctx(), client, spawnOf(task, "c"))), base.CodeExecutionNotActive)
@@ -334,7 +334,7 @@ func TestF42_a_worker_lost_after_the_resume_is_reclaimed_and_waits_no_more(t *te
 		w.pass(60_000)
 		taken := w.claimKind("parent")
 		same(t, "how", taken.How, "reclaimed")
-		same(t, "no wait is told", taken.ChildrenCause, "")
+		same(t, "no wait is shown", taken.ChildrenCause, "")
 		same(t, "the same child", w.spawn(taken, "a").Children, ids)
 		same(t, "state", w.waitFor(taken).State, core.WaitSatisfied)
 		w.complete(taken)

@@ -50,7 +50,7 @@ func TestS21_inputs_that_are_larger_than_those_before_are_bounded_too(t *testing
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		full, behind := w.submitLarge()
-		for range 23 { // until nobody reckons with large ones any more
+		for range 23 { // until large ones are not expected any more
 			first := w.submit(core.Submission{Priority: 2})
 			same(t, "a small one", given(w.claim()), first)
 		}

@@ -68,7 +68,7 @@ func TestS15_the_arguments_of_a_claim_have_bounds(t *testing.T) {
 		}
 		workers, _, err := w.e.Workers(w.ctx(), client, engine.WorkerQuery{State: "all"})
 		ok(t, err)
-		same(t, "a refused claim registers nobody", len(workers), 0)
+		same(t, "a refused claim registers no instance", len(workers), 0)
 		r := ask()
 		r.Lanes, r.Max, r.TTL = many[:64], 1000, 500
 		same(t, "at the bounds", len(w.take(r)), 0)
@@ -94,7 +94,7 @@ func TestSC4_a_claim_of_a_thousand(t *testing.T) {
 	})
 }
 
-func TestSC4_many_callers_share_the_work_and_nobody_gets_the_same(t *testing.T) {
+func TestSC4_many_callers_share_the_work_and_no_two_get_the_same(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		w.submitMany(100, core.Submission{})
@@ -204,7 +204,7 @@ func TestS18_single_claims_rotate_too(t *testing.T) {
 
 func TestS17_a_candidate_is_settled_before_it_is_taken(t *testing.T) {
 	t.Parallel()
-	// Without timers nobody but the claim itself can notice the deadline.
+	// Without timers only the claim itself can notice the deadline.
 	onStoresWith(t, engine.Config{NoTimers: true, PollInterval: time.Hour}, func(t *testing.T, w *world) {
 		w.unaudited = true
 		over := w.submit(core.Submission{DeadlineAt: w.now() + 100, Priority: 5})
@@ -298,7 +298,7 @@ func TestS21_an_empty_answer_after_the_wait_is_no_error(t *testing.T) {
 		r.Wait = 30 * time.Millisecond
 		answer := must(w.e.Claim(w.ctx(), client, r))(t)
 		same(t, "tasks", len(answer.Tasks), 0)
-		r.Lanes = []string{"nobody-knows-it"}
+		r.Lanes = []string{"unknown-lane"}
 		same(t, "unknown lane", len(w.take(r)), 0)
 	})
 }

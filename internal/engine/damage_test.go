@@ -81,7 +81,7 @@ func TestW10_U113_payloads_that_have_changed_on_the_disk_are_not_served_and_inte
 			t.Parallel()
 			onSigning(t, func(t *testing.T, w *world) {
 				id := row.rot(w)
-				same(t, "what a reader is told", base.CodeOf(row.read(w, id)), base.CodeCorruption)
+				same(t, "what a reader gets", base.CodeOf(row.read(w, id)), base.CodeCorruption)
 				report := must(w.e.Integrity(w.ctx()))(t)
 				var what []string
 				for _, d := range report.Differences {
@@ -110,7 +110,7 @@ func (s unprojectable) Project(context.Context, store.Projection) error {
 	return &store.Fault{Kind: store.Broken, Err: base.Errorf(base.CodeCorruption, "the file is damaged")}
 }
 
-func TestU113_nobody_waits_for_search_rows_that_a_damaged_store_cannot_bring_up_to_date(t *testing.T) {
+func TestU113_no_call_waits_for_search_rows_that_a_damaged_store_cannot_bring_up_to_date(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		w.unaudited = true
@@ -134,7 +134,7 @@ func TestU113_integrity_of_a_file_with_a_damaged_page_ends_and_names_it(t *testi
 	w := &world{t: t, cfg: engine.Config{NoTimers: true}, clock: clock.NewManual(start), path: filepath.Join(t.TempDir(), "engine.db")}
 	s := w.openStore()
 	w.e = w.openEngine(s)
-	w.submit(core.Submission{}) // whose search row nobody writes
+	w.submit(core.Submission{}) // whose search row is not written
 	closeEngine(t, w.e)
 	var page int64
 	ok(t, s.Close())

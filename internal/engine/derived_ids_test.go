@@ -34,7 +34,7 @@ func TestU13_the_id_of_a_request_is_the_same_at_every_server_of_a_store_and_at_n
 			d engine.Derivation
 		}{
 			"another key of the same name": {byKey("k2", "shop", "a"), d},
-			"nobody's key":                 {engine.Caller{Principal: "shop"}, d},
+			"a key of none":                {engine.Caller{Principal: "shop"}, d},
 			"another namespace":            {key, engine.Derivation{Namespace: "b", RequestKey: "order-99"}},
 			"another request":              {key, engine.Derivation{Namespace: "a", RequestKey: "order-9"}},
 			"another item":                 {key, engine.Derivation{Namespace: "a", RequestKey: "order-99", Index: 1}},
@@ -59,7 +59,7 @@ func TestU13_a_request_of_before_the_secret_is_recognised_for_a_day_and_only_in_
 		former := base.MintUUID(0, [10]byte(sum[:10]))
 		w.tamper(store.Changes{NewDocs: []store.Doc{{DocRef: store.DocRef{Kind: 2, Key: "of an older version"}, Body: []byte(`{"fingerprint":""}`)}}})
 		if w.derived(w.e, key, d) == former {
-			t.Fatal("an id that nobody has is used on")
+			t.Fatal("an id that is not in use is used on")
 		}
 		given := base.IDOf(former).Given()
 		foreign := engine.Caller{Principal: "thief", Actor: "client", Namespaces: []string{"b"}}

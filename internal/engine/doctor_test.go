@@ -114,7 +114,7 @@ func (w *world) unattended() {
 	w.restart()
 }
 
-func TestU165_leases_and_timers_that_nobody_looks_after_are_told(t *testing.T) {
+func TestU165_leases_and_timers_that_are_not_handled_are_reported(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		w.started(core.Submission{})
@@ -218,7 +218,7 @@ func TestU165_a_server_of_Postgres_that_needs_care_is_told_of(t *testing.T) {
 	_, left := conn.Exec(t.Context(), "alter table inbox set (autovacuum_enabled = off)")
 	_, reloaded := conn.Exec(t.Context(), "select pg_reload_conf()")
 	ok(t, errors.Join(err, left, reloaded))
-	eventually(t, "a table that is left out is told of", func() bool {
+	eventually(t, "a table that is left out is reported", func() bool {
 		c := said(t, e, lenient(), "autovacuum")
 		return c.State == engine.CheckWarn && strings.Contains(c.Detail, "inbox")
 	})
@@ -227,7 +227,7 @@ func TestU165_a_server_of_Postgres_that_needs_care_is_told_of(t *testing.T) {
 	ok(t, err)
 	short := lenient()
 	short.Transaction = time.Nanosecond
-	eventually(t, "an open transaction is told of", func() bool { return said(t, e, short, "transactions").State == engine.CheckWarn })
+	eventually(t, "an open transaction is reported", func() bool { return said(t, e, short, "transactions").State == engine.CheckWarn })
 	tight := lenient()
 	tight.PoolShare = 1
 	says(t, e, tight, "connections", engine.CheckOK, "")

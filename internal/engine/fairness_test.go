@@ -160,7 +160,7 @@ func TestS24_a_namespace_of_many_classes_that_was_idle_has_saved_no_turns(t *tes
 	})
 }
 
-func TestS24_a_namespace_with_work_that_nobody_asks_for_has_saved_no_turns(t *testing.T) {
+func TestS24_a_namespace_with_work_that_no_claim_asks_for_has_saved_no_turns(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		of := func(namespace string) core.Submission { return core.Submission{Namespace: namespace, Kind: "k"} }

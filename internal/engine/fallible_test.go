@@ -58,7 +58,7 @@ func onFallible(t *testing.T, cfg engine.Config, f func(t *testing.T, w *fallibl
 	})
 }
 
-// copyFile copies a SQLite database that nobody writes to.
+// copyFile copies a SQLite database that is not written to.
 func (w *world) copyFile(from, to string) {
 	w.t.Helper()
 	for _, part := range []string{"", "-wal"} {
@@ -158,7 +158,7 @@ func (s *swapped) CountBy(ctx context.Context, q store.Query, by store.GroupBy, 
 	return s.at().CountBy(ctx, q, by, limit)
 }
 
-// Listen hears nothing: nobody else has the file open.
+// Listen hears nothing: no other process has the file open.
 func (s *swapped) Listen(ctx context.Context, _ func(store.Hint)) error {
 	<-ctx.Done()
 	return ctx.Err()

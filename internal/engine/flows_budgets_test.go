@@ -30,7 +30,7 @@ func TestB3_B6_a_budget_that_comes_with_a_flow_is_shared_by_its_members(t *testi
 func TestB2_B6_a_budget_for_a_flow_reaches_members_that_are_there_and_those_of_sub_flows(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
-		_, err := w.e.CreateBudget(w.ctx(), operator, "default", tokens("nobody", 1, covering(core.ScopeFlow, "01890a5d-ac96-774b-bcce-b302099a8057")), engine.AdminAction{})
+		_, err := w.e.CreateBudget(w.ctx(), operator, "default", tokens("missing", 1, covering(core.ScopeFlow, "01890a5d-ac96-774b-bcce-b302099a8057")), engine.AdminAction{})
 		refused(t, err, base.CodeFlowNotFound)
 		inner := chain("x")
 		inner.Kind = ""
@@ -58,7 +58,7 @@ func TestB3_F12_budgets_of_a_flow_that_cannot_be_made_refuse_it_and_leave_nothin
 			field string
 		}{
 			`[{"name":"twice","dimensions":{"tokens":{"hard":1}}},{"name":"twice","dimensions":{"tokens":{"hard":1}}}]`: {base.CodeBudgetAlreadyExists, "budgets[1].name"},
-			`[{"name":"low","parent":"nobody","dimensions":{"tokens":{"hard":1}}}]`:                                     {base.CodeBudgetNotFound, "budgets[0].parent"},
+			`[{"name":"low","parent":"missing","dimensions":{"tokens":{"hard":1}}}]`:                                    {base.CodeBudgetNotFound, "budgets[0].parent"},
 		} {
 			s := chain("a")
 			s.Budgets = []byte(budgets)

@@ -155,7 +155,7 @@ func (c *graphCrash) check(w *world, flow engine.FlowAnswer) {
 	}
 	for name, id := range flow.Members {
 		if told[id] != 1 {
-			w.t.Errorf("the end of %s is told %d times", name, told[id])
+			w.t.Errorf("the end of %s is reported %d times", name, told[id])
 		}
 	}
 }

@@ -254,7 +254,7 @@ func TestF18_a_join_is_set_before_the_first_edge(t *testing.T) {
 		refused(t, err, base.CodeJoinAlreadyFixed)
 		_, err = set(core.JoinSpec{Policy: core.Quorum})
 		refused(t, err, base.CodeInvalidJoin)
-		_, _, err = w.e.SetJoin(w.ctx(), client, flow.Flow.ID.Given(), "nobody", anyOf)
+		_, _, err = w.e.SetJoin(w.ctx(), client, flow.Flow.ID.Given(), "missing", anyOf)
 		refused(t, err, base.CodeExecutionNotInFlow)
 		w.workOff("a", 1, succeeds)
 		w.is(w.memberID(flow, "d"), core.Ready, core.WaitingForWorker)

@@ -261,7 +261,7 @@ func TestF24_a_quorum_of_one_of_all_and_of_more_than_there_are(t *testing.T) {
 		short := submit(5, true)
 		w.extend(short, core.FlowExtension{Nodes: []core.FlowNode{{Name: "e", Kind: "e"}}, Edges: []core.FlowEdge{{From: "e", To: "d"}}, Seal: true})
 		w.is(short.Members["d"].Given(), core.Skipped, core.DependencyImpossible)
-		same(t, "an end that both the edge and the seal lead to is told once (L145)", w.count(short.Members["d"].Given(), "execution.completed"), 1)
+		same(t, "an end that both the edge and the seal lead to is reported once (L145)", w.count(short.Members["d"].Given(), "execution.completed"), 1)
 	})
 }
 

@@ -186,7 +186,7 @@ func TestS64_F46_a_sub_flow_that_one_process_cannot_make_fails_no_node_that_has_
 	onStores(t, func(t *testing.T, w *world) {
 		flow := w.submitFlow(core.FlowSubmission{Kind: "outer", Nodes: []core.FlowNode{{Name: "p", Kind: "p"}, {Name: "n", Flow: inner(), After: []string{"p"}}}})
 		n := flow.Members["n"].Given()
-		w.cfg.NoTimers, w.cfg.PollInterval = true, time.Hour // nobody begins it
+		w.cfg.NoTimers, w.cfg.PollInterval = true, time.Hour // nothing begins it
 		w.restart()
 		w.end("p")
 		seen := w.is(n, core.Blocked, core.WaitingForSubflow)

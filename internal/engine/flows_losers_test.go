@@ -112,7 +112,7 @@ func TestF30_F31_an_impossible_join_ends_its_upstreams_and_the_output_is_never_a
 	})
 }
 
-func TestF32_let_run_touches_nobody(t *testing.T) {
+func TestF32_let_run_touches_no_member(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		flow := w.submitFlow(core.FlowSubmission{Kind: "let", Nodes: append(nodesNamed("a", "b"),

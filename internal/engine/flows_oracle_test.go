@@ -143,7 +143,7 @@ func (o *oracleState) outs(i int) (to []int) {
 	return to
 }
 
-// settle follows the joins that this step has decided: those with cancel_remaining end what nobody needs (F30, F31).
+// settle follows the joins that this step has decided: those with cancel_remaining end what is not needed any more (F30, F31).
 // It reports whether there was one.
 func (o *oracleState) settle() (cancels bool) {
 	var fed []int

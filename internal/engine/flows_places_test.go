@@ -69,7 +69,7 @@ func TestF15_F16_refused_nodes_and_members_of_an_extension_have_their_place_in_t
 		lone := base.ID{N: flow.Flow.ID.N, UUID: drawUUID()}.Given()
 		w.submit(core.Submission{Kind: "lone", ID: &lone})
 		same(t, "member", w.extendErr(flow, core.FlowExtension{Members: []core.FlowMember{
-			{ID: lone, Name: "lone"}, {ID: base.IDOf(base.UUID{9}).Given(), Name: "nobody"},
+			{ID: lone, Name: "lone"}, {ID: base.IDOf(base.UUID{9}).Given(), Name: "missing"},
 		}}, base.CodeExecutionNotFound).Field, "members[1]")
 	})
 }
@@ -90,7 +90,7 @@ func TestF19_refused_edges_of_an_extension_have_their_place_in_the_request(t *te
 			place string
 			edge  core.FlowEdge
 		}{
-			{base.CodeExecutionNotInFlow, "edges[1].to", core.FlowEdge{From: "a", To: "nobody"}},
+			{base.CodeExecutionNotInFlow, "edges[1].to", core.FlowEdge{From: "a", To: "missing"}},
 			{base.CodeDependencyAlreadyExists, "edges[1]", core.FlowEdge{From: "a", To: "b", Kind: core.AnyTerminal, Pass: "it"}},
 			{base.CodeEdgeIDTaken, "edges[1].edge_id", core.FlowEdge{ID: taken, From: "a", To: "c"}},
 			{base.CodeDuplicateName, "edges[1].pass", core.FlowEdge{From: "up", To: "b", Pass: "it"}},

@@ -148,7 +148,7 @@ func TestF60_members_by_state_edges_by_end_and_the_view_of_a_join(t *testing.T) 
 		} {
 			refused(t, err, base.CodeInvalidCursor)
 		}
-		_, err = w.e.FlowEdges(w.ctx(), client, flow.Flow.ID.Given(), engine.EdgeQuery{From: "nobody"})
+		_, err = w.e.FlowEdges(w.ctx(), client, flow.Flow.ID.Given(), engine.EdgeQuery{From: "missing"})
 		refused(t, err, base.CodeExecutionNotInFlow)
 
 		join := must(w.e.Join(w.ctx(), client, flow.Flow.ID.Given(), "y"))(t)

@@ -182,8 +182,8 @@ func TestF46_the_definition_of_a_subflow_is_validated_with_the_outer_request(t *
 	onStores(t, func(t *testing.T, w *world) {
 		for place, spoil := range map[string]func(*core.FlowSubmission){
 			"nodes[0].flow.nodes[1].lane":     func(s *core.FlowSubmission) { s.Nodes[1].Lane = "no lane" },
-			"nodes[0].flow.nodes[1].after[0]": func(s *core.FlowSubmission) { s.Nodes[1].After = []string{"nobody"} },
-			"nodes[0].flow.output":            func(s *core.FlowSubmission) { s.Output = "nobody" },
+			"nodes[0].flow.nodes[1].after[0]": func(s *core.FlowSubmission) { s.Nodes[1].After = []string{"missing"} },
+			"nodes[0].flow.output":            func(s *core.FlowSubmission) { s.Output = "missing" },
 		} {
 			sub := inner()
 			spoil(sub)

@@ -42,7 +42,7 @@ func TestF8_F12_one_bad_node_of_a_thousand_leaves_nothing(t *testing.T) {
 			"nodes[700].deadline_at": func(n *core.FlowNode) { n.DeadlineAt = w.now() - 1 },
 			"nodes[700].tags":        func(n *core.FlowNode) { n.Tags = base.Tags{"no tag": "x"} },
 			"nodes[700].policy":      func(n *core.FlowNode) { n.PolicyJSON = []byte(`{"nonsense":1}`) },
-			"nodes[700].after[0]":    func(n *core.FlowNode) { n.After = []string{"nobody"} },
+			"nodes[700].after[0]":    func(n *core.FlowNode) { n.After = []string{"missing"} },
 			"nodes[700].name":        func(n *core.FlowNode) { n.Name = "n0001" },
 		} {
 			s := fan(999)

@@ -242,7 +242,7 @@ func (w *flowWalk) batch(commands []drawn) {
 	errs := make([]error, len(commands))
 	w.gathered(w.gate, func() {
 		if w.chance(2) {
-			w.turn(1 + w.random.Int64N(2000)) // deadlines are over that nobody has looked at
+			w.turn(1 + w.random.Int64N(2000)) // deadlines are over that were not looked at
 		}
 		for i, command := range commands {
 			w.queued(&all, func() { errs[i] = command.do() })

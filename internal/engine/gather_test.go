@@ -13,7 +13,7 @@ import (
 
 // Commands share a transaction when they queue while another is under way. Here a test sees to it that they do.
 
-// hold lets whoever next wants something that fits wait there: reached is closed when one does, and goOn lets that one go.
+// hold lets the next call that wants something that fits wait there: reached is closed when one does, and goOn lets that one go.
 func (h *hook) hold(t *testing.T, fit func(want store.Want) bool) (reached <-chan struct{}, goOn func()) {
 	comes, open := make(chan struct{}), make(chan struct{})
 	h.set(fit, func() {
@@ -26,7 +26,7 @@ func (h *hook) hold(t *testing.T, fit func(want store.Want) bool) (reached <-cha
 }
 
 // gathered acts while a command holds the committer: what queues meanwhile goes into the next transaction. That command is about to lock a
-// row of which nobody else knows, so only it is held, and not one of the sweep's transactions, many of which want no rows at all. It has
+// row that no other call knows of, so only it is held, and not one of the sweep's transactions, many of which want no rows at all. It has
 // no lock yet: what takes no part in the queue is not in its way.
 func (w *world) gathered(b *between, act func()) {
 	w.t.Helper()

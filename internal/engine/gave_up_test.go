@@ -9,7 +9,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
-// The race detector judges this test: a command whose caller gave up goes on, and writes its answer where nobody may look.
+// The race detector judges this test: a command whose caller gave up goes on, and writes its answer where it must not be read.
 func TestS72_a_caller_that_gave_up_does_not_look_at_what_its_command_goes_on_to_write(t *testing.T) {
 	t.Parallel()
 	test := func(t *testing.T, w *world) {
@@ -28,8 +28,8 @@ func TestS72_a_caller_that_gave_up_does_not_look_at_what_its_command_goes_on_to_
 				ok(t, err)
 				return items[0].Err
 			},
-			"HoldPlaces": func() error {
-				_, err := w.e.HoldPlaces(over, "p", 10, 1)
+			"AcquireSlots": func() error {
+				_, err := w.e.AcquireSlots(over, "p", 10, 1)
 				return err
 			},
 			"TakeRate": func() error {

@@ -68,7 +68,7 @@ func TestS27_L43_L45_work_is_promised_and_then_claimed(t *testing.T) {
 		if want := "pg:" + g.ID.Full() + ":"; !strings.HasPrefix(g.Key.Reveal(), want) || g.ID.Tag() != strings.TrimSuffix(g.ID.Full(), ":"+g.ID.UUID.String()) {
 			t.Fatalf("S28: the key %s does not begin with %s", g.Key.Reveal(), want)
 		}
-		w.nothing() // nobody else may have it
+		w.nothing() // no other instance may have it
 		ok(t, w.verify(g))
 		task := w.claimGrant(g)
 		same(t, "task", [3]any{task.How, string(task.Execution.Input.Data), task.Execution.LeaseEpoch}, [3]any{"fresh", "in", int64(1)})
@@ -142,7 +142,7 @@ func TestS29_SC7_without_a_signing_key_nothing_is_looked_for(t *testing.T) {
 		w.untouched(id, func() error { _, err := w.e.GrantOne(w.ctx(), client, id, worker2()); return err }, base.CodeSigningKeyMissing)
 		workers, _, err := w.e.Workers(w.ctx(), client, engine.WorkerQuery{State: "all"})
 		ok(t, err)
-		same(t, "nobody was registered", len(workers), 0)
+		same(t, "no instance was registered", len(workers), 0)
 		w.complete(w.claim()) // direct claims need no key
 		must(w.rotateKey("b", 2, 0))(t)
 		w.claimGrant(w.granted(core.Submission{}))

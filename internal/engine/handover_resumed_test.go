@@ -39,7 +39,7 @@ func TestW62_work_that_a_signal_resumes_while_a_claim_waits_is_leased_in_the_sam
 		task := got.Tasks[0]
 		same(t, "the work", [3]any{given(task), task.How, string(task.Execution.Input.Data)}, [3]any{id, "resumed", "in"})
 		if task.Resumed == nil || task.Resumed.Cause != core.CauseSignal || len(task.Resumed.Signals) != 1 {
-			t.Fatalf("it is told %+v", task.Resumed)
+			t.Fatalf("it gets %+v", task.Resumed)
 		}
 		x := w.is(id, core.Running, core.ReasonNone)
 		same(t, "the lease", [3]any{x.LeaseEpoch, x.Lease.ID, x.Attempt.Index}, [3]any{int64(2), task.Execution.Lease.ID, 0})

@@ -241,7 +241,7 @@ func TestL117_a_claim_that_was_answered_with_nothing_does_not_wait_on_elsewhere(
 		w.nothing()
 		r := ask()
 		r.RequestKey = "k1"
-		broken := w.claiming(r) // its caller has gone, and nobody has noticed
+		broken := w.claiming(r) // its caller has gone, which was not noticed
 		w.waiters(1)
 		same(t, "the repeat", len(must(w.e.Claim(w.ctx(), client, r))(t).Tasks), 0)
 		same(t, "the first", len((<-broken).Tasks), 0)

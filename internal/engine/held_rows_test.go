@@ -158,7 +158,7 @@ func (w *world) unrelated(e *engine.Engine, round int) {
 	ok(w.t, succeeds(e, w, must(e.Claim(w.ctx(), client, r))(w.t).Tasks[0]))
 }
 
-func TestS66_S73_what_is_held_for_long_keeps_nobody_waiting_who_does_not_need_it(t *testing.T) {
+func TestS66_S73_what_is_held_for_long_delays_no_call_that_does_not_need_it(t *testing.T) {
 	t.Parallel()
 	const commands, rounds = 64, 20
 	// One waits for the row, and beside it at most a batch that meets the row anew: submits that have waited for a second are answered, and these

@@ -35,7 +35,7 @@ func (w *world) lanesOf(c engine.Caller) (listed, changed []string) {
 	return listed, changed
 }
 
-// A lane that the submit of one namespace made stays its own when an operator changes it: nobody else is told of it (U121).
+// A lane that the submit of one namespace made stays its own when an operator changes it: no other namespace sees it (U121).
 func TestI14_U121_a_change_of_a_lane_is_told_to_those_who_see_the_lane(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
@@ -61,13 +61,13 @@ func TestI14_U121_a_change_of_a_lane_is_told_to_those_who_see_the_lane(t *testin
 	})
 }
 
-func TestI14_U121_the_weights_of_other_namespaces_and_of_their_keys_are_shown_to_nobody_else(t *testing.T) {
+func TestI14_U121_the_weights_of_other_namespaces_and_of_their_keys_are_not_shown(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		w.namespace("planned", core.NamespaceSettings{})
 		w.submit(core.Submission{Namespace: "acme", Lane: "l", PolicyJSON: []byte(`{"fairness_key":"acme-user"}`)})
 		w.submit(core.Submission{Namespace: "mine", Lane: "l", PolicyJSON: []byte(`{"fairness_key":"user"}`)})
-		all := map[string]int{"acme": 2, "acme-user": 3, "planned": 4, "mine": 5, "user": 6, "nobody": 7}
+		all := map[string]int{"acme": 2, "acme-user": 3, "planned": 4, "mine": 5, "user": 6, "missing": 7}
 		w.lane("l", core.LaneSettings{Fairness: core.FairnessByKey, FairnessWeights: all})
 		seen := func(c engine.Caller) (read, told map[string]int) {
 			t.Helper()
@@ -80,7 +80,7 @@ func TestI14_U121_the_weights_of_other_namespaces_and_of_their_keys_are_shown_to
 			return read, data.New.FairnessWeights
 		}
 		for c, want := range map[string]map[string]int{
-			"mine": {"mine": 5, "user": 6, "nobody": 7}, "acme": {"acme": 2, "acme-user": 3, "nobody": 7},
+			"mine": {"mine": 5, "user": 6, "missing": 7}, "acme": {"acme": 2, "acme-user": 3, "missing": 7},
 		} {
 			read, told := seen(of(c))
 			same(t, "read by "+c, read, want)
@@ -106,7 +106,7 @@ func eventKinds(t *testing.T) (kinds []string) {
 	return kinds
 }
 
-// Of whatever kind an event is: that of another namespace is shown to nobody else, and one of no namespace only if it is of what all share.
+// Of whatever kind an event is: that of another namespace is not shown, and one of no namespace only if it is of what all share.
 func TestI14_E35_events_of_every_kind_are_shown_to_those_of_their_namespace_alone(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {

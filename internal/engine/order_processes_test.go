@@ -18,7 +18,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// Several processes on one database, with more work than they claim: what one of them believes of its queues must not outlast the poll
+// Several processes on one database, with more work than they claim: what one of them usesCached of its queues must not outlast the poll
 // (S6, S9, SI11, SI16, S68). Hints are lost unless a test says otherwise, and the clock decides when an engine polls.
 
 // process is an engine beside the world's.

@@ -177,7 +177,7 @@ func TestSC3_bad_capabilities_are_refused_with_side_and_why(t *testing.T) {
 func TestS12_SC3_ten_thousand_unmatched_rows_in_front_hide_nothing(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
-		w.unaudited = true // ten thousand rows that nobody touched
+		w.unaudited = true // ten thousand rows that were not touched
 		w.submitMany(10_000, core.Submission{Priority: 9, PolicyJSON: []byte(`{"routing_requirements":{"required_capabilities":["gpu"]}}`)})
 		id := w.submit(core.Submission{})
 		tasks := w.take(ask())

@@ -114,7 +114,7 @@ func TestU137_an_engine_finds_the_submission_by_a_command_a_nudge_or_the_poll(t 
 	})
 }
 
-func TestL88_a_committed_submission_is_found_at_once_whoever_adopts_it(t *testing.T) {
+func TestL88_a_committed_submission_is_found_at_once_by_every_process(t *testing.T) {
 	t.Parallel()
 	onStoresWith(t, engine.Config{PollInterval: time.Millisecond}, func(t *testing.T, w *world) {
 		for n := range 60 {

@@ -213,7 +213,7 @@ func (g *gate) BeforeCommit(commands []string) error {
 // AfterCommit takes nothing away.
 func (g *gate) AfterCommit([]string) error { return nil }
 
-// forgetful takes the answer of the next transaction with a command of that name away: it happened, and nobody is told.
+// forgetful takes the answer of the next transaction with a command of that name away: it happened, and its caller does not know.
 type forgetful struct {
 	mu   sync.Mutex
 	name string

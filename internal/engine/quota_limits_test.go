@@ -282,7 +282,7 @@ func TestS43_a_limit_that_is_raised_lowered_or_deleted_acts_from_its_commit(t *t
 		w.nothing()
 		answer = w.waiting(w.e, ask())
 		ok(t, w.deleteQuota("q", true))
-		same(t, "it limits nobody", given(w.only(answer)), ids[3])
+		same(t, "it limits nothing", given(w.only(answer)), ids[3])
 		w.claim()
 	})
 }

@@ -297,7 +297,7 @@ func TestI14_a_quota_shows_each_tenant_its_own_use(t *testing.T) {
 		w.claim()
 		w.nothing() // the best of b is blocked, which speaks for the other (S19)
 		same(t, "what a sees of what they share", must(w.e.Quota(w.ctx(), a, "q"))(t).Keys, []engine.QuotaKeyView{{Held: 1, Holders: []base.ID{mine.ID()}}})
-		same(t, "as before, but for what nobody else was part of", before.Keys[0].Held, 1)
+		same(t, "as before, but for what no other was part of", before.Keys[0].Held, 1)
 		shared := must(w.e.Quota(w.ctx(), b, "q"))(t).Keys
 		same(t, "what b sees", [4]int{shared[0].Held, len(shared[0].Holders), shared[0].Blocked, shared[0].Admitted}, [4]int{1, 1, 1, 0})
 		keys := func(c engine.Caller) (keys []string) {

@@ -127,7 +127,7 @@ func (w *world) only(answer <-chan engine.ClaimAnswer) engine.Task {
 	return tasks[0]
 }
 
-func TestS68_nobody_waits_for_a_claim_that_peeks_and_what_is_filed_meanwhile_is_found(t *testing.T) {
+func TestS68_no_call_waits_for_a_claim_that_peeks_and_what_is_filed_meanwhile_is_found(t *testing.T) {
 	t.Parallel()
 	onShared(t, engine.Config{Clock: turned}, func(t *testing.T, w *world) {
 		all := make([]core.Submission, 40)
@@ -446,7 +446,7 @@ func TestS72_a_stopping_engine_ends_claims_that_wait_for_a_lock(t *testing.T) {
 	})
 }
 
-// registersAgain lets an instance register again as soon as it is told that it is dead.
+// registersAgain lets an instance register again as soon as it learns that it is dead.
 type registersAgain struct {
 	register func()
 	once     sync.Once

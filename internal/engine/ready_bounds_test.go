@@ -17,6 +17,7 @@ type readyStore struct {
 	store.Store
 	careful atomic.Int64 // batches that looked for keys and ids first
 	counts  atomic.Int64
+	finds   atomic.Int64                                    // what each count finds; 0: what there is
 	onCount atomic.Pointer[func(ctx context.Context) error] // before a count; nil: nothing
 }
 
@@ -33,6 +34,9 @@ func (s *readyStore) Count(ctx context.Context, q store.Query, limit int) (int, 
 		if err := (*act)(ctx); err != nil {
 			return 0, err
 		}
+	}
+	if n := s.finds.Load(); n != 0 {
+		return min(int(n), limit), nil
 	}
 	return s.Store.Count(ctx, q, limit)
 }
@@ -257,5 +261,22 @@ func TestU101_delayed_submits_wait_as_well(t *testing.T) {
 			w.turn(50)
 		}
 		same(t, "counts", s.counts.Load(), int64(3))
+	})
+}
+
+func TestU101_a_namespace_that_sets_no_bound_has_that_of_the_default_once_another_has_work(t *testing.T) {
+	t.Parallel()
+	onReady(t, func(t *testing.T, w *world, s *readyStore) {
+		w.submit(inA(""))
+		w.submit(inA(""))
+		same(t, "counts of a namespace that is alone", s.counts.Load(), int64(0))
+		w.submit(core.Submission{Namespace: "b", Kind: "k"})
+		s.finds.Store(2 * core.DefaultMaxReady)
+		_, err := w.e.Submit(w.ctx(), client, inA(""))
+		isFull(t, err, core.DefaultMaxReady)
+		w.namespace("a", core.NamespaceSettings{MaxReady: 3 * core.DefaultMaxReady})
+		must(w.e.Submit(w.ctx(), client, inA("")))(t)
+		_, err = w.e.PutNamespace(w.ctx(), admin, "a", core.NamespaceSettings{MaxReady: 100*core.DefaultMaxReady + 1}, engine.AdminAction{})
+		refused(t, err, base.CodeInvalidArgument)
 	})
 }

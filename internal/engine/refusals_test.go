@@ -35,7 +35,7 @@ func TestU131_refusals_of_a_principal_for_an_action_are_two_rows_a_minute_howeve
 				t.Errorf("the id is %d bytes long: %q", len(id), id)
 			}
 			host.TurnTo(host.Now().Add(time.Minute))
-			eventually(t, "the count is told", func() bool { return len(w.told(admin, core.AuditFilter{})) == 4 })
+			eventually(t, "the count is shown", func() bool { return len(w.told(admin, core.AuditFilter{})) == 4 })
 			counted := w.told(admin, core.AuditFilter{})[0]
 			same(t, "counted", []any{counted.Action, counted.Principal, counted.EntityID, counted.Outcome, string(counted.After)},
 				[]any{"hold", "ci", "", "role_required", `{"refusals":2999}`})

@@ -131,6 +131,6 @@ func TestL117_a_key_whose_repeat_got_nothing_may_be_used_again_later(t *testing.
 		w.complete(got[0])
 		w.turn(10 * base.Minute)
 		w.submit(core.Submission{})
-		same(t, "nobody remembers", len(must(w.e.Claim(w.ctx(), client, r))(t).Tasks), 1)
+		same(t, "it is not remembered", len(must(w.e.Claim(w.ctx(), client, r))(t).Tasks), 1)
 	})
 }

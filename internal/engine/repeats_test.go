@@ -263,7 +263,7 @@ func TestL117_a_repeat_of_an_operator_command_gets_the_recorded_answer(t *testin
 			w.untouched(id, func() error {
 				again := must(command.do())(t)
 				then, now := *first[i].Execution, *again.Execution
-				then.Version, now.Version = 0, 0 // counts the writes of a row, which nobody is shown
+				then.Version, now.Version = 0, 0 // counts the writes of a row, which is not shown
 				same(t, command.name, now, then)
 				same(t, command.name+": lane", again.Lane, first[i].Lane)
 				return nil

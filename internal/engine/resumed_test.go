@@ -36,7 +36,7 @@ func toldWait(t *testing.T, task engine.Task, at engine.SuspendAnswer, cause cor
 	same(t, "signals", heard(task.Resumed.Signals), append([]string{}, signals...))
 }
 
-func TestW80_whoever_claims_resumed_work_is_told_how_the_wait_ended(t *testing.T) {
+func TestW80_a_claim_of_resumed_work_gets_how_the_wait_ended(t *testing.T) {
 	t.Parallel()
 	onSigning(t, func(t *testing.T, w *world) {
 		continuation := everyByteOf(50_000)

@@ -77,7 +77,7 @@ func rulesToRemove() map[string]removable {
 	}
 }
 
-// onRules runs a test for each kind of rule. Its class is known, and nobody names it.
+// onRules runs a test for each kind of rule. Its class is known, and no execution names it.
 func onRules(t *testing.T, f func(t *testing.T, w *world, c *tallied, r removable)) {
 	t.Helper()
 	for name, r := range rulesToRemove() {
@@ -107,7 +107,7 @@ func TestS38_B5_work_that_comes_while_it_is_counted_who_names_a_rule_keeps_it(t 
 	})
 }
 
-func TestS38_B5_nobody_begins_to_name_a_rule_that_is_about_to_go(t *testing.T) {
+func TestS38_B5_no_submit_names_a_rule_that_is_about_to_go(t *testing.T) {
 	t.Parallel()
 	onRules(t, func(t *testing.T, w *world, c *tallied, r removable) {
 		s := r.work

@@ -25,7 +25,7 @@ func (l *lagging) Begin(ctx context.Context, want store.Want) (store.Tx, *store.
 	return laggingTx{tx, l}, loaded, err
 }
 
-// wait puts off what is told.
+// wait delays what is reported.
 func (l *lagging) wait(ch *store.Changes, safe func(error)) func(error) {
 	return func(err error) {
 		l.mu.Lock()
@@ -50,7 +50,7 @@ func everything(*store.Changes) bool { return true }
 func submits(ch *store.Changes) bool { return len(ch.Insert) > 0 }
 func endings(ch *store.Changes) bool { return len(ch.History) > 0 }
 
-// waits is how many transactions nobody has heard of.
+// waits is how many transactions have not been answered.
 func (l *lagging) waits() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -84,7 +84,7 @@ func (t laggingTx) Commit(ctx context.Context, ch *store.Changes) error {
 
 func (t laggingTx) Seen(safe func(error)) { t.Tx.Seen(t.l.wait(&store.Changes{}, safe)) }
 
-// onLagging runs a test on stores whose disk lags when it is told to.
+// onLagging runs a test on stores whose disk lags on demand.
 func onLagging(t *testing.T, f func(t *testing.T, w *world, disk *lagging)) {
 	t.Helper()
 	onStores(t, func(t *testing.T, w *world) {
@@ -93,7 +93,7 @@ func onLagging(t *testing.T, f func(t *testing.T, w *world, disk *lagging)) {
 		disk := &lagging{Store: w.store}
 		w.store = disk
 		w.e = w.openEngine(disk)
-		t.Cleanup(func() { disk.catchUp(nil) }) // nobody could stop otherwise
+		t.Cleanup(func() { disk.catchUp(nil) }) // the engine could not stop otherwise
 		w.take(ask())
 		f(t, w, disk)
 	})
@@ -114,7 +114,7 @@ func (w *world) submitting(s core.Submission) (answer <-chan engine.SubmitAnswer
 	return answered, refused
 }
 
-func TestI1_nobody_is_told_of_what_could_still_be_lost_and_the_next_transaction_does_not_wait_for_it(t *testing.T) {
+func TestI1_what_could_still_be_lost_is_not_answered_and_the_next_transaction_does_not_wait_for_it(t *testing.T) {
 	t.Parallel()
 	onLagging(t, func(t *testing.T, w *world, disk *lagging) {
 		disk.lag(everything)
@@ -135,7 +135,7 @@ func TestI1_nobody_is_told_of_what_could_still_be_lost_and_the_next_transaction_
 	})
 }
 
-func TestI1_when_nobody_knows_whether_it_was_lost_the_outcome_is_unknown(t *testing.T) {
+func TestI1_when_it_is_not_known_whether_it_was_lost_the_outcome_is_unknown(t *testing.T) {
 	t.Parallel()
 	onLagging(t, func(t *testing.T, w *world, disk *lagging) {
 		disk.lag(submits)

@@ -57,7 +57,7 @@ func (t witnessedTx) Commit(ctx context.Context, ch *store.Changes) error {
 func TestSC1_pause_and_resume_of_a_lane_with_a_hundred_thousand_rows_touch_none_of_them(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
-		w.unaudited = true // a hundred thousand rows that nobody touched
+		w.unaudited = true // a hundred thousand rows that were not touched
 		first, second := w.submit(core.Submission{Priority: 9}), w.submit(core.Submission{Priority: 8})
 		for range 10 {
 			w.submitMany(scaled(10_000), core.Submission{})

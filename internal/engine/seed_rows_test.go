@@ -150,12 +150,12 @@ func TestL108_L145_a_cancel_after_another_end_changes_nothing_and_each_end_is_to
 				_, err := w.e.Cancel(w.ctx(), client, given(task), nil, "client", engine.Operator{})
 				return err
 			}, base.CodeExecutionNotActive)
-			same(t, how+" is told once", w.count(given(task), "execution.completed"), 1)
+			same(t, how+" is reported once", w.count(given(task), "execution.completed"), 1)
 		}
 		id := w.submit(core.Submission{})
 		w.cancel(id)
 		w.cancel(id) // again is a success that changes nothing
-		same(t, "a cancel is told once", w.count(id, "execution.completed"), 1)
+		same(t, "a cancel is reported once", w.count(id, "execution.completed"), 1)
 	})
 }
 

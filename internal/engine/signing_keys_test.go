@@ -175,7 +175,7 @@ func TestW18_revoke_row_by_row_in_the_store(t *testing.T) {
 		same(t, "revoked", must(w.revokeKey("v", false))(t), keyring.RevokeOutcome{Outcome: keyring.OutcomeNoop, Kid: "v"})
 		_, err := w.revokeKey("a", false)
 		refused(t, err, base.CodeKeyActive)
-		_, err = w.revokeKey("nobody", true)
+		_, err = w.revokeKey("missing", true)
 		refused(t, err, base.CodeKeyNotFound)
 		_, err = w.revokeKey("a:b", true)
 		refused(t, err, base.CodeInvalidKid)

@@ -61,7 +61,7 @@ func TestL150_LC25_steps_survive_retry_reclaim_and_resume_and_start_anew_with_a_
 		record := w.step(task, "b", "2").Record
 		same(t, "attempt and epoch", [2]any{record.AttemptIndex, record.LeaseEpoch}, [2]any{1, int64(2)})
 		w.turn(30_000)
-		late := w.step(task, "late", "3") // nobody took over
+		late := w.step(task, "late", "3") // it was not taken over
 		same(t, "late", late.Outcome, "stored")
 		task = w.claim()
 		w.release(task)

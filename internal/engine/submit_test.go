@@ -312,7 +312,7 @@ func TestL80_a_duplicate_is_known_before_the_lane_is_asked(t *testing.T) {
 func TestL136_LC6_a_bulk_submit_of_ten_thousand_is_counted_exactly_and_one_more_at_least(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
-		w.unaudited = true // ten thousand rows that nobody touched
+		w.unaudited = true // ten thousand rows that were not touched
 		all := make([]core.Submission, 10_000)
 		for i := range all {
 			all[i] = core.Submission{Kind: "k", Priority: i % 10}

@@ -81,7 +81,7 @@ func TestU85_an_entry_of_the_inbox_tells_all_that_somebody_who_decides_must_know
 		id, at := w.asleep(twoApprovers, timingOut(base.Hour, core.BehaviorFail))
 		suspended := w.now()
 		w.turn(100)
-		w.signalled(at, "approved") // of somebody whom nobody knows
+		w.signalled(at, "approved") // of an unknown person
 		must(w.approve("op1", id, core.ApproveCommand{Name: "approved", Comment: "fine"}))(t)
 		w.link(at.Waitpoints[0].ID, "ann@example.com")
 		item := must(w.e.Suspended(w.ctx(), client, engine.SuspendedQuery{}))(t).Items[0]

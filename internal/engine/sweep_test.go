@@ -129,7 +129,7 @@ func TestS62_a_restarted_engine_turns_what_fell_due_meanwhile(t *testing.T) {
 func TestS61_a_slow_kind_of_timer_holds_up_no_other(t *testing.T) {
 	t.Parallel()
 	keys := newGate("drop_keys")
-	onShared(t, engine.Config{Probe: keys}, func(t *testing.T, w *world) { // on SQLite whoever writes keeps all others from writing
+	onShared(t, engine.Config{Probe: keys}, func(t *testing.T, w *world) { // on SQLite one writer keeps all others from writing
 		open := sync.OnceFunc(func() { close(keys.open) })
 		defer open() // also when the test fails
 		w.submit(core.Submission{Lane: "other", IdempotencyKey: "key", PolicyJSON: []byte(`{"dedup_window_ms":1000}`)})

@@ -49,7 +49,7 @@ func TestU215_a_submission_in_the_users_transaction_keeps_its_trace_context(t *t
 	})
 }
 
-// spanLog is a tracer that writes down what it is told.
+// spanLog is a tracer that records its calls.
 type spanLog struct {
 	mu   sync.Mutex
 	all  []*loggedSpan

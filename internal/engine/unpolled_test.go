@@ -63,7 +63,7 @@ func TestB33_B36_a_scheduled_reset_wakes_the_claim_that_waits_without_the_poll(t
 			t.Fatal("it was answered before there was room")
 		default:
 		}
-		w.turn(1) // and nobody touches the budget
+		w.turn(1) // and nothing touches the budget
 		same(t, "woken", given(w.only(answer)), id)
 		same(t, "told", len(w.events(engine.EventFilter{Kinds: []string{"budget.reset"}})), 1)
 		same(t, "numbers", w.numbers("team"), [3]int64{0, 4, 0})
@@ -82,7 +82,7 @@ func TestB33_B36_the_sweep_alone_carries_out_a_scheduled_reset_and_wakes_the_cla
 		w.is(id, core.Blocked, core.WaitingForBudget)
 		answer := w.waiting(w.e, ask())
 		w.waiters(1)
-		w.turn(base.Hour) // and nobody touches the budget
+		w.turn(base.Hour) // and nothing touches the budget
 		same(t, "woken", given(w.only(answer)), id)
 		same(t, "told", len(w.events(engine.EventFilter{Kinds: []string{"budget.reset"}})), 1)
 	})

@@ -184,7 +184,7 @@ func TestS70_who_waits_for_an_execution_looks_again_when_a_commit_cannot_be_read
 		case view := <-answer:
 			same(t, "status", view.Execution.Status, core.Cancelled)
 		case <-w.ctx().Done():
-			t.Fatal("nobody woke the call")
+			t.Fatal("nothing woke the call")
 		}
 	})
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
-// unswept runs a test on engines whose timers nobody turns.
+// unswept runs a test on engines whose timers do not run.
 func unswept(t *testing.T, f func(t *testing.T, w *world)) {
 	t.Helper()
 	onStoresWith(t, engine.Config{NoTimers: true, PollInterval: time.Hour}, f)

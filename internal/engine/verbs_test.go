@@ -258,7 +258,7 @@ func (w *world) attempts(id base.GivenID) []core.Attempt {
 }
 
 // events reads the whole log through a filter. A reader may lag behind the commit by a moment (E33); a list waits for what was
-// committed before it (L131), so after one the log is known up to here. Without timers nobody makes lists, and an engine knows what it
+// committed before it (L131), so after one the log is known up to here. Without timers no lists are made, and an engine knows what it
 // has committed itself.
 func (w *world) events(f engine.EventFilter) []engine.LoggedEvent {
 	w.t.Helper()

@@ -13,7 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// unsweptWithKey runs a test on engines that have a signing key and whose timers nobody turns.
+// unsweptWithKey runs a test on engines that have a signing key and whose timers do not run.
 func unsweptWithKey(t *testing.T, f func(t *testing.T, w *world)) {
 	t.Helper()
 	unswept(t, func(t *testing.T, w *world) {

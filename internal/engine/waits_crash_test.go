@@ -11,7 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
-// breaks loses the store at the next commit of a command: before it is written, or when it is and nobody knows.
+// breaks loses the store at the next commit of a command: before it is written, or when it is and this is not known.
 type breaks struct {
 	name    string
 	written bool

@@ -68,7 +68,7 @@ func TestW86_waits_are_told_with_all_their_fields_and_what_changes_nothing_is_no
 			if event.Kind == "signal.accepted" {
 				p, _ := fields["payload"].(map[string]any)
 				if p["size"] == nil || p["content_type"] == nil || len(p) != 2 {
-					t.Errorf("the payload of a signal is told as %v", p)
+					t.Errorf("the payload of a signal is shown as %v", p)
 				}
 			}
 		}
@@ -107,7 +107,7 @@ func TestWI18_a_timeout_is_acted_on_by_the_sweep_alone_and_never_early(t *testin
 	})
 }
 
-func TestW54_a_suspension_has_one_cause_whoever_comes_after(t *testing.T) {
+func TestW54_a_suspension_has_one_cause_whatever_comes_after(t *testing.T) {
 	t.Parallel()
 	onSigning(t, func(t *testing.T, w *world) {
 		for cause, end := range map[core.SuspensionCause]func(id base.GivenID, s engine.SuspendAnswer){

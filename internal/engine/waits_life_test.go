@@ -153,19 +153,19 @@ func TestL34_W4_the_answer_of_a_suspend_is_given_again(t *testing.T) {
 func TestW44_W46_W47_arguments_come_before_state_and_the_execution_before_the_fence(t *testing.T) {
 	t.Parallel()
 	onSigning(t, func(t *testing.T, w *world) {
-		nobody := base.GivenID{UUID: base.UUID{1}}
+		nowhere := base.GivenID{UUID: base.UUID{1}}
 		task := w.started(core.Submission{})
 		suspend := func(id base.GivenID, c core.SuspendCommand) error {
 			_, err := w.e.Suspend(w.ctx(), client, id, c)
 			return err
 		}
 		spent := core.SuspendCommand{SpentHandle: true}
-		refused(t, suspend(nobody, spent), base.CodeAlreadySuspended)
+		refused(t, suspend(nowhere, spent), base.CodeAlreadySuspended)
 		empty := core.SuspendCommand{Condition: parsedCondition(atA)}
-		same(t, "reason", refused(t, suspend(nobody, empty), base.CodeInvalidSuspend).Details["reason"], any("waitpoints_empty"))
+		same(t, "reason", refused(t, suspend(nowhere, empty), base.CodeInvalidSuspend).Details["reason"], any("waitpoints_empty"))
 		unfenced := waitFor(task, atA)
 		unfenced.Fence = core.Fence{}
-		refused(t, suspend(nobody, unfenced), base.CodeExecutionNotFound)
+		refused(t, suspend(nowhere, unfenced), base.CodeExecutionNotFound)
 		refused(t, suspend(given(task), unfenced), base.CodeFenceRequired)
 		stale := waitFor(task, atA)
 		stale.Fence.LeaseID = base.UUID{9}
@@ -176,7 +176,7 @@ func TestW44_W46_W47_arguments_come_before_state_and_the_execution_before_the_fe
 	})
 }
 
-func TestW47_ids_of_waitpoints_are_used_once_whoever_has_them(t *testing.T) {
+func TestW47_ids_of_waitpoints_are_used_once_across_executions(t *testing.T) {
 	t.Parallel()
 	onSigning(t, func(t *testing.T, w *world) {
 		id := base.UUID{7, 7, 7}

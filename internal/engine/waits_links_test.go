@@ -30,7 +30,7 @@ func TestW65_W66_W67_two_different_people_are_needed(t *testing.T) {
 		same(t, "bob by a link", decided.Signal.Effect, condition.EffectSatisfied)
 		signals := w.claim().Resumed.Signals
 		last := signals[len(signals)-1]
-		same(t, "what the handler is told", []any{last.SourceType, last.SourceIdentity, last.SourceVerified, last.Category},
+		same(t, "what the handler gets", []any{last.SourceType, last.SourceIdentity, last.SourceVerified, last.Category},
 			[]any{"approver", "bob", true, "approval"})
 		same(t, "U131", w.deeds("default"), []string{
 			"default approve execution", "default approve execution", "default create_link approval_link", "default decide approval_link",

@@ -74,7 +74,7 @@ func TestWI9_a_suspension_ends_once_whatever_races(t *testing.T) {
 			if history.Items[0].Cause == "" {
 				t.Error("it did not end")
 			}
-			eventually(t, "what the other one did is told here", func() bool { return w.count(id, "waitpoint.closed") > 0 })
+			eventually(t, "what the other one did is known here", func() bool { return w.count(id, "waitpoint.closed") > 0 })
 			same(t, "the waitpoint closed once", w.count(id, "waitpoint.closed"), 1)
 		}
 	})

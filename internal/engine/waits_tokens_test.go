@@ -31,7 +31,7 @@ func TestW33_WI5_every_token_that_is_not_good_gets_the_same_answer_and_leaves_no
 		over, ended := w.asleep(atA)
 		w.cancel(over)
 		good, foreign := s.Tokens[0], o.Tokens[0]
-		unknown := keyring.TokenOf("nobody" + strings.TrimPrefix(good.Reveal(), "a"))
+		unknown := keyring.TokenOf("missing" + strings.TrimPrefix(good.Reveal(), "a"))
 		events := len(w.events(engine.EventFilter{}))
 		tries := map[string]func() error{
 			"mismatch":       func() error { _, err := w.signal(s.Waitpoints[0].ID, spoilt(good), "go"); return err },

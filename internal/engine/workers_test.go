@@ -56,7 +56,7 @@ func TestS49_SC10_an_instance_registers_and_refreshes(t *testing.T) {
 			_, err := w.e.Register(w.ctx(), client, bad)
 			refused(t, err, base.CodeInvalidArgument)
 		}
-		_, err = w.e.Worker(w.ctx(), client, "nobody")
+		_, err = w.e.Worker(w.ctx(), client, "missing")
 		refused(t, err, base.CodeWorkerNotRegistered)
 	})
 }
@@ -84,7 +84,7 @@ func TestI14_a_claim_for_namespaces_that_its_key_lacks_is_refused(t *testing.T) 
 		r.Namespaces = []string{"b"}
 		_, err := w.e.Claim(w.ctx(), key, r)
 		same(t, "field", refused(t, err, base.CodeNamespaceForbidden).Field, "namespaces")
-		same(t, "nobody is registered", w.workers(engine.WorkerQuery{State: "all"}), []string{})
+		same(t, "no instance is registered", w.workers(engine.WorkerQuery{State: "all"}), []string{})
 		r.Namespaces = []string{"b", "a"}
 		must(w.e.Claim(w.ctx(), key, r))(t)
 		same(t, "serves", must(w.e.Worker(w.ctx(), client, "w1"))(t).Worker.Namespaces, []string{"a"})
@@ -221,7 +221,7 @@ func TestS50_a_claim_brings_a_lapsed_instance_back(t *testing.T) {
 	}
 }
 
-func TestS50_a_claim_brings_an_instance_back_whose_lapse_nobody_has_noted(t *testing.T) {
+func TestS50_a_claim_brings_an_instance_back_whose_lapse_was_not_noticed(t *testing.T) {
 	t.Parallel()
 	onStoresWith(t, engine.Config{Clock: turned}, func(t *testing.T, w *world) {
 		w.nothing()
@@ -275,7 +275,7 @@ func TestS51_SC10_a_heartbeat_renews_a_thousand_leases_in_one_call(t *testing.T)
 func TestS52_SC10_mark_dead_takes_the_leases_or_leaves_them(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
-		refused(t, w.e.MarkDead(w.ctx(), operator, "nobody", "", true), base.CodeWorkerNotRegistered)
+		refused(t, w.e.MarkDead(w.ctx(), operator, "missing", "", true), base.CodeWorkerNotRegistered)
 		kept := w.started(policy(`{"lease_grace_ms":60000}`))
 		ok(t, w.e.MarkDead(w.ctx(), operator, "w1", "stopping", false))
 		w.is(given(kept), core.Running, core.ReasonNone)
@@ -378,8 +378,8 @@ func TestS53_a_draining_instance_gets_nothing_and_is_told_at_once(t *testing.T) 
 		same(t, "state", must(w.e.Worker(w.ctx(), client, "waiting"))(t).State, "draining")
 		ok(t, w.e.Drain(w.ctx(), operator, "w", "", false)) // all instances of the worker
 		same(t, "off again", len(w.take(r)), 1)
-		refused(t, w.e.Drain(w.ctx(), operator, "", "nobody", true), base.CodeWorkerNotRegistered)
-		refused(t, w.e.Drain(w.ctx(), operator, "nobody", "", true), base.CodeWorkerNotRegistered)
+		refused(t, w.e.Drain(w.ctx(), operator, "", "missing", true), base.CodeWorkerNotRegistered)
+		refused(t, w.e.Drain(w.ctx(), operator, "missing", "", true), base.CodeWorkerNotRegistered)
 		same(t, "events", len(w.events(engine.EventFilter{Kinds: []string{"worker.draining"}})), 2)
 	})
 }
@@ -401,7 +401,7 @@ func TestS53_an_instance_that_leaves_takes_nothing_until_it_registers_again(t *t
 		same(t, "drain", w.register(core.Registration{WorkerID: r.WorkerID, InstanceID: "waiting"}).Drain, false)
 		same(t, "registered again", len(w.take(r)), 1)
 		same(t, "events", len(w.events(engine.EventFilter{Kinds: []string{"worker.draining"}})), 1)
-		refused(t, w.e.Leave(w.ctx(), client, "nobody"), base.CodeWorkerNotRegistered)
+		refused(t, w.e.Leave(w.ctx(), client, "missing"), base.CodeWorkerNotRegistered)
 	})
 }
 

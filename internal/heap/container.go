@@ -11,7 +11,7 @@ import (
 // limitFiles tell how much memory the container of this process has, of cgroups 2 and 1.
 var limitFiles = []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}
 
-// FitContainer lets this process stay within the memory of its container: the Go runtime does not look at it by itself. Whoever sets GOMEMLIMIT
+// FitContainer lets this process stay within the memory of its container: the Go runtime does not look at it by itself. A user who sets GOMEMLIMIT
 // has decided.
 func FitContainer() {
 	if os.Getenv("GOMEMLIMIT") == "" {

@@ -178,7 +178,7 @@ func (v *visit) guestOf(s api.StoreInfo) (store.Guest, error) {
 		return nil, refuse(base.CodeWrongDatabase, "the store of the server is of the kind %q, and the transaction is not", s.Kind).
 			At("", "use the package of that store")
 	}
-	return enter(store.Info{Kind: s.Kind, Installation: installation, LogID: log})
+	return enter(store.Info{Kind: s.Kind, Tables: s.SchemaName, Installation: installation, LogID: log})
 }
 
 // homeOf returns the namespace for new work; role_required, namespace_forbidden, namespace_required.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/flowfabric/flowfabric"
@@ -34,9 +35,26 @@ type Store struct {
 type StoreOptions struct {
 	Migrate          api.MigrateMode
 	UnsafeDurability bool
+	Program          string // version of this program
 	Logger           *slog.Logger
 	Clock            clock.Clock // of a test; nil: the clocks of the host and of the database
 }
+
+// program is the version of this program, with its commit where the version says little.
+func program() string {
+	version, commit := service.Built()
+	if version == "" || version == "(devel)" {
+		version = "(devel)"
+		if len(commit) > commitDigits {
+			commit = commit[:commitDigits]
+		}
+		version = strings.TrimSpace(version + " " + commit)
+	}
+	return version
+}
+
+// commitDigits is how much of a commit is shown.
+const commitDigits = 12
 
 // Open opens the store, runs an engine on it, and returns a client of it.
 func Open(ctx context.Context, on Store, cfg flowfabric.EngineConfig) (*flowfabric.Client, error) {
@@ -56,6 +74,7 @@ func Open(ctx context.Context, on Store, cfg flowfabric.EngineConfig) (*flowfabr
 	}
 	st, err := on.Open(ctx, StoreOptions{
 		Migrate: cfg.Migrate, UnsafeDurability: cfg.UnsafeDurability || hooks.UnsafeDurability, Logger: cfg.Logger, Clock: hooks.Clock,
+		Program: program(),
 	})
 	if err != nil {
 		return nil, openError(err)

@@ -283,7 +283,7 @@ func (g *Graph) cancelled(s *Snapshot) (found []string) {
 	return found
 }
 
-// waits is FI12: whoever waits for children has one that can still decide it.
+// waits is FI12: an execution that waits for children has one that can still decide it.
 func (g *Graph) waits(s *Snapshot) (found []string) {
 	type wait struct {
 		of     base.UUID

@@ -13,7 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store/sqlite"
 )
 
-// couple is a flow of two members: b waits for a. Whoever damages it finds everything under its name.
+// couple is a flow of two members: b waits for a. A test that damages it finds everything under its name.
 type couple struct {
 	snap  *invariants.Snapshot
 	f     *core.Flow

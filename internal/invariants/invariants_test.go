@@ -58,12 +58,12 @@ func TestI17_I18_what_a_record_does_not_satisfy_is_found(t *testing.T) {
 		"no timer":                  {func(x *core.Execution) { x.WakeAt = 0 }, "LI11"},
 		"not in the due index":      {func(x *core.Execution) { x.TimerAt = 0 }, "I17"},
 		"in the due index too late": {func(x *core.Execution) { x.TimerAt = x.WakeAt + 51 }, "I17"},
-		"nobody will ever look at it": {func(x *core.Execution) {
+		"it will never be looked at": {func(x *core.Execution) {
 			x.Status, x.Reason, x.Lease, x.WakeAt, x.Next = core.Blocked, core.PausedByOperator, nil, 0, core.NextReclaim
 		}, "LI10"},
 		"suspended without a suspension": {func(x *core.Execution) { x.Status = core.Suspended }, "WI7"},
 		"a suspension that runs":         {func(x *core.Execution) { x.Waits = &core.Waits{Suspension: &core.OpenSuspension{}} }, "WI7"},
-		"active for nobody": {func(x *core.Execution) {
+		"active without a holder": {func(x *core.Execution) {
 			x.Waits = &core.Waits{Open: []core.OpenWaitpoint{{Active: true}}}
 		}, "WI7"},
 		"over with a waitpoint": {func(x *core.Execution) {
@@ -106,7 +106,7 @@ func TestI17_I18_what_the_indexes_do_not_agree_with_is_found(t *testing.T) {
 		"in the queue elsewhere":    {x: ready, queue: []store.QueueRow{other}, want: []string{"I18: ", "I17: "}},
 		"in the queue twice":        {x: ready, queue: []store.QueueRow{row, row}, want: []string{"I18: "}},
 		"running and in the queue":  {x: running, queue: []store.QueueRow{row}, counters: map[string]int64{"lane:l": 1}, want: []string{"I18: "}},
-		"a place that nobody holds": {x: ready, queue: []store.QueueRow{row}, counters: map[string]int64{"lane:l": 1}, want: []string{"I18: "}},
+		"a place that is not held":  {x: ready, queue: []store.QueueRow{row}, counters: map[string]int64{"lane:l": 1}, want: []string{"I18: "}},
 		"a place that is not taken": {x: running, want: []string{"I18: "}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -193,6 +193,6 @@ func TestI17_an_execution_that_is_in_no_queue_of_a_store_is_found(t *testing.T) 
 	}
 	write(&store.Changes{Enqueue: []store.QueueRow{{Class: x.Class.ID, Order: x.OrderKey, ID: base.UUID{1}}}})
 	if found := audit(); len(found) != 1 || !strings.HasPrefix(found[0], "I18: ") || !strings.HasSuffix(found[0], "there is no such execution") {
-		t.Errorf("with a row of nobody: %q", found)
+		t.Errorf("with a row of no execution: %q", found)
 	}
 }

@@ -47,7 +47,7 @@ func words(x *core.Execution) string {
 	case x.Status == core.Ready && (x.DelayUntil != 0 || x.Held != nil || x.Dependency != core.ReasonNone || x.BlockedOn != ""):
 		return "LI12: ready although something holds it back"
 	case x.Status == core.Blocked && x.Held == nil && x.BlockedOn == "" && x.Dependency == core.ReasonNone:
-		return "LI4: blocked by nobody"
+		return "LI4: blocked by nothing"
 	case x.Dependency != core.ReasonNone && !x.Status.Terminal() && (x.Status != core.Blocked || x.Reason != x.Dependency):
 		return fmt.Sprintf("L14: %s for the reason %s, though it waits (%s)", x.Status, x.Reason, x.Dependency)
 	case (x.BlockedOn != "") != admissionBlock(x):
@@ -160,7 +160,7 @@ func reachable(x *core.Execution) string {
 	case x.WakeAt != 0 && (x.TimerAt == 0 || x.TimerAt > x.WakeAt.Add(50)):
 		return fmt.Sprintf("I17: wakes at %s, but its entry in the due index is for %s", x.WakeAt, x.TimerAt)
 	case !x.Status.Terminal() && x.Status != core.Ready && x.Status != core.Suspended && x.WakeAt == 0 && x.Held == nil && x.BlockedOn == "" && x.Dependency == core.ReasonNone:
-		return "LI10: nobody will ever look at it again"
+		return "LI10: it will never be looked at again"
 	}
 	return ""
 }

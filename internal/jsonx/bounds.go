@@ -15,7 +15,7 @@ const (
 	heldAtOnce  = 1 << 20  // bytes of which the memory that requests share is asked at a time
 )
 
-// mostNow is how many elements the list or map may have that is read now. Those of answers are not bounded: whoever asked has said how many.
+// mostNow is how many elements the list or map may have that is read now. Those of answers are not bounded: the request has said how many.
 func (d *Decoder) mostNow() int {
 	most := d.most
 	d.most = 0

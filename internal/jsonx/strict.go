@@ -50,7 +50,7 @@ func firstInvalid(data []byte) int {
 	return at
 }
 
-// The bounds of what is told of a request that is full of faults, so that the answer does not outgrow it.
+// The bounds of what is reported of a request that is full of faults, so that the answer does not outgrow it.
 const (
 	maxFaults = 100
 	maxName   = 128 // bytes of a name in a pointer

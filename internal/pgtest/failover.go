@@ -40,7 +40,7 @@ func (s *Server) FallBack(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := io.WriteString(s.leash, "\n"); err != nil {
+	if _, err := io.WriteString(s.leash, "mark\n"); err != nil {
 		return err
 	}
 	// Division by zero until another timeline answers.

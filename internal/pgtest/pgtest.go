@@ -214,7 +214,7 @@ func (c *Cluster) connect(ctx context.Context) error {
 }
 
 // admin runs one statement as superuser. To drop a database waits until every process of the server has heard of it, and to copy one for a
-// checkpoint: where many tests work at once that may take long. What it takes too long for is told with what the server was doing.
+// checkpoint: where many tests work at once that may take long. What it takes too long for is reported with what the server was doing.
 func (c *Cluster) admin(sql string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

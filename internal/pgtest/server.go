@@ -25,14 +25,19 @@ type Server struct {
 }
 
 // keep runs the server and waits for the end of its input, which comes with the end of the process that holds the other side,
-// even if that was killed. Then it ends the server at once and removes everything. A line of input puts the copy that Mark has made in
-// place of the server's files.
+// even if that was killed. Then it ends the server at once and removes everything. The line "mark" puts the copy that Mark has made in place
+// of the server's files; the line "again" starts a server that has ended.
 const keep = `start() { "$1" -D "$2" >>"$2.log" 2>&1 & server=$!; }
 end() { kill -QUIT $server 2>/dev/null; wait $server; }
 start "$1" "$2"
-while read -r _; do
-	end
-	rm -rf "$2" && mv "$2.mark" "$2" && start "$1" "$2"
+while read -r line; do
+	if [ "$line" = mark ]; then
+		end
+		rm -rf "$2" && mv "$2.mark" "$2"
+	else
+		wait $server
+	fi
+	start "$1" "$2"
 done
 end
 cd / && rm -rf "$(dirname "$2")"`
@@ -46,6 +51,11 @@ func Start(ctx context.Context, settings map[string]string) (*Server, error) {
 
 // StartOnDisk is Start with files that outlast the power, for measuring: what is written is waited for.
 func StartOnDisk(ctx context.Context) (*Server, error) { return start(ctx, "", nil) }
+
+// StartIn is Start with files below a directory, which must be accessible for the user that the server runs as.
+func StartIn(ctx context.Context, directory string, settings map[string]string) (*Server, error) {
+	return start(ctx, directory, settings)
+}
 
 // start makes a server in a directory of its own below parent; "": where temporary files are.
 func start(ctx context.Context, parent string, settings map[string]string) (*Server, error) {
@@ -98,6 +108,17 @@ func (s *Server) Stop() {
 	_ = s.leash.Close()
 	s.leash = nil
 	_ = s.keeper.Wait()
+}
+
+// Data is the directory of the server's files. It holds postmaster.pid while the server runs.
+func (s *Server) Data() string { return s.data() }
+
+// Again starts the server after all of its processes have ended, as after a crash, and waits until it has recovered.
+func (s *Server) Again(ctx context.Context) error {
+	if _, err := io.WriteString(s.leash, "again\n"); err != nil {
+		return err
+	}
+	return s.welcome(ctx, "select 1")
 }
 
 func (s *Server) data() string { return filepath.Join(s.directory, "data") }
@@ -173,7 +194,7 @@ func (s *Server) configure(settings map[string]string) error {
 	return errors.Join(err, file.Close())
 }
 
-// welcome waits until the server does as it is told.
+// welcome waits until the server accepts commands.
 func (s *Server) welcome(ctx context.Context, sql string) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -190,7 +211,7 @@ func (s *Server) welcome(ctx context.Context, sql string) error {
 	}
 }
 
-// ownerOf is whom the server runs as when we are root, which Postgres refuses: postgres, else nobody. Nil: ourselves.
+// ownerOf is whom the server runs as when we are root, which Postgres refuses: the user postgres, else the unprivileged user of the system. Nil: ourselves.
 func ownerOf() (*syscall.Credential, error) {
 	if os.Getuid() != 0 {
 		return nil, nil

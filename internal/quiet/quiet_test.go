@@ -76,7 +76,7 @@ func TestU217_many_different_things_of_a_message_count_as_one_in_the_end(t *test
 	}
 }
 
-func TestU217_what_nobody_reads_costs_nothing(t *testing.T) {
+func TestU217_lines_that_are_not_logged_cost_nothing(t *testing.T) {
 	t.Parallel()
 	l := quiet.New(slog.New(slog.DiscardHandler), nil)
 	l.Warn("it fails")

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -218,4 +219,28 @@ func (w *world) actionsTold(t *testing.T, key, outcome string) []string {
 		}
 	}
 	return slices.Compact(slices.Sorted(slices.Values(names)))
+}
+
+func TestU101_U131_keys_tokens_and_links_of_a_namespace_write_as_many_audit_rows_a_minute_as_are_set(t *testing.T) {
+	t.Parallel()
+	onStoppedStores(t, func(t *testing.T, w *world) {
+		root := w.key(t, "*", "admin")
+		w.send(t, request{method: "PUT", path: "/v1/namespaces/red", key: root, body: `{"max_audit_rows_per_minute":2}`}).wants(t, 200)
+		chief, reader := w.key(t, "red", "operate", "submit"), w.key(t, "red", "read")
+		id := w.send(t, request{method: "POST", path: "/v1/executions", key: chief, body: `{"kind":"k"}`}).wants(t, 201).text(t, "execution_id")
+		priority := func(key string, n int) reply {
+			return w.send(t, request{method: "PUT", path: "/v1/executions/" + id + "/priority", key: key, body: `{"priority":` + strconv.Itoa(n) + `}`})
+		}
+		priority(chief, 1).wants(t, 200)
+		priority(w.key(t, "red", "operate"), 2).wants(t, 200)
+		refused := priority(chief, 3).refuses(t, 429, "rate_limited")
+		if refused.text(t, "current.setting") != "max_audit_rows_per_minute" || refused.number(t, "current.limit") != 2 || refused.header.Get("Retry-After") == "" {
+			t.Errorf("%v %s", refused.header, refused.body)
+		}
+		for range 2 { // a refusal of a role stays one
+			priority(reader, 4).refuses(t, 403, "role_required")
+		}
+		w.send(t, request{method: "POST", path: "/v1/executions", key: chief, body: `{"kind":"k"}`}).wants(t, 201)
+		w.send(t, request{method: "PUT", path: "/v1/executions/" + id + "/priority", key: root, body: `{"priority":5}`, header: map[string]string{"FlowFabric-Namespace": "red"}}).wants(t, 200)
+	})
 }

@@ -168,7 +168,7 @@ func TestU129_addresses_come_from_headers_only_behind_trusted_proxies(t *testing
 	w.send(t, request{method: "GET", path: "/v1/lanes", key: "wrong"}).refuses(t, 429, "rate_limited")
 	w.send(t, request{method: "GET", path: "/v1/lanes", key: reader}).wants(t, 200)
 	if told := strings.Count(w.log.String(), "X-Forwarded-For is ignored"); told != 1 {
-		t.Errorf("a proxy that is not trusted is told of %d times", told)
+		t.Errorf("a proxy that is not trusted is reported %d times", told)
 	}
 }
 

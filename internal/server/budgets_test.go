@@ -28,7 +28,7 @@ func TestU95_a_budget_is_made_with_its_address_and_found_again(t *testing.T) {
 			t.Errorf("%s", shown.body)
 		}
 		w.send(t, request{method: "GET", path: "/v1/budgets/" + id, header: map[string]string{"If-None-Match": shown.header.Get("ETag")}}).wants(t, 304)
-		w.get(t, "/v1/budgets/nobody").refuses(t, 404, "budget_not_found")
+		w.get(t, "/v1/budgets/missing").refuses(t, 404, "budget_not_found")
 	})
 }
 
@@ -207,7 +207,7 @@ func TestU32_a_submit_makes_budgets_of_its_own_and_shows_them_in_full(t *testing
 			`{"kind":"k","budgets":[{"dimensions":{"tokens":{"hard":0}}}]}`:                                             "invalid_budget",
 			`{"kind":"k","budgets":[{"dimensions":{"tokens":{}},"scope":{"type":"namespace"}}]}`:                        "unknown_field",
 			`{"kind":"k","budgets":[{"dimensions":{"tokens":{}}}],"policy":{"budgets":[{"dimensions":{"tokens":{}}}]}}`: "invalid_argument",
-			`{"kind":"k","budget_ids":["nobody"]}`:                                                                      "invalid_policy",
+			`{"kind":"k","budget_ids":["missing"]}`:                                                                     "invalid_policy",
 			`{"kind":"k","estimate":{"tokens":-1}}`:                                                                     "invalid_policy",
 			`{"kind":"k","budget_ids":"mine"}`:                                                                          "invalid_argument",
 			`{"kind":"k","policy":{"budgets":[{"dimensions":{"tokens":{"hard":0}}}]}}`:                                  "invalid_policy",

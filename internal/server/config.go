@@ -109,7 +109,7 @@ func (cfg Config) validate() error {
 		wrong("a limit is negative")
 	}
 	if cfg.Open && cfg.Login != nil {
-		wrong("Open asks nobody, and a login is given")
+		wrong("Open requires no credentials, and a login is given")
 	}
 	if _, err := originOf(cfg.PublicURL); err != nil && cfg.PublicURL != "" {
 		wrong("PublicURL %q: %w", cfg.PublicURL, err)

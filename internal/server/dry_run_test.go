@@ -42,9 +42,9 @@ func refusedNodes() map[string]try {
 		"a name of a budget that is taken": {body: `"kind":"k","budgets":[{"name":"taken",` + own, code: "budget_already_exists", field: "/budgets/0/name"},
 		"the same in its policy":           {body: `"kind":"k","policy":{"budgets":[{"name":"taken",` + own + `}`, code: "budget_already_exists", field: "/policy/budgets/0/name"},
 		"an id of a budget that is taken":  {body: `"kind":"k","budgets":[{"budget_id":"01900000-0000-7000-8000-00000000b001",` + own, code: "budget_already_exists", field: "/budgets/0/budget_id"},
-		"a budget below one that is not":   {body: `"kind":"k","budgets":[{"name":"mine","parent":"nobody",` + own, code: "invalid_policy", field: "/budgets/0/parent"},
-		"a budget that is not":             {body: `"kind":"k","budget_ids":["nobody"]`, code: "invalid_policy", field: "/budget_ids/0"},
-		"a quota that is not":              {body: `"kind":"k","quotas":[{"quota":"nobody"}]`, code: "invalid_policy", field: "/quotas/0/quota"},
+		"a budget below one that is not":   {body: `"kind":"k","budgets":[{"name":"mine","parent":"missing",` + own, code: "invalid_policy", field: "/budgets/0/parent"},
+		"a budget that is not":             {body: `"kind":"k","budget_ids":["missing"]`, code: "invalid_policy", field: "/budget_ids/0"},
+		"a quota that is not":              {body: `"kind":"k","quotas":[{"quota":"missing"}]`, code: "invalid_policy", field: "/quotas/0/quota"},
 		"a closed lane":                    {body: `"kind":"k","lane":"shut"`, code: "lane_not_accepting", field: "/lane"},
 		"an id that is taken":              {body: `"kind":"k","execution_id":"01900000-0000-7000-8000-00000000e001"`, code: "id_conflict", field: "/execution_id"},
 		"an id of another partition":       {body: `"kind":"k","execution_id":"{fp:9}:01900000-0000-7000-8000-00000000e002"`, code: "partition_mismatch", field: "/execution_id"},
@@ -59,7 +59,7 @@ func refusedFlows() []try {
 	const own = `"budgets":[{"name":"taken","dimensions":{"tokens":{"hard":1}}}]`
 	all := []try{
 		{name: "a name of a budget of the flow that is taken", body: `{"kind":"k",` + graph + `,` + own + `}`, code: "budget_already_exists", field: "/budgets/0/name"},
-		{name: "a budget of the flow below none", body: `{"kind":"k",` + graph + `,"budgets":[{"parent":"nobody","dimensions":{"tokens":{"hard":1}}}]}`, code: "budget_not_found", field: "/budgets/0/parent"},
+		{name: "a budget of the flow below none", body: `{"kind":"k",` + graph + `,"budgets":[{"parent":"missing","dimensions":{"tokens":{"hard":1}}}]}`, code: "budget_not_found", field: "/budgets/0/parent"},
 		{
 			name: "two budgets of one name", code: "budget_already_exists", field: "/nodes/1/flow/nodes/0/budgets/0/name",
 			body: `{"kind":"k","nodes":[{"name":"a","kind":"k",` + strings.Replace(own, "taken", "two", 1) + `},{"name":"b","flow":{"nodes":[{"name":"c","kind":"k",` + strings.Replace(own, "taken", "two", 1) + `}]}}]}`,

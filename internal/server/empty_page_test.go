@@ -49,7 +49,7 @@ func pathsOf(o *wire.Operation) []string {
 	}
 }
 
-// comparesEmpty asks for an empty page and for one item, with each parameter as nobody would send it.
+// comparesEmpty asks for an empty page and for one item, with each parameter in an unusual form.
 func (w *world) comparesEmpty(t *testing.T, path string, parameters []string) {
 	t.Helper()
 	queries := map[string]bool{"": true}

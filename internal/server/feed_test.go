@@ -98,7 +98,7 @@ func TestU106_a_work_key_reads_the_feed_of_the_instances_that_it_registered_and_
 			}
 			f.events(t, mine, query).refuses(t, 403, "role_required")
 		}
-		f.events(t, mine, "after=start&worker_instance_id=nobody").refuses(t, 404, "worker_not_registered")
+		f.events(t, mine, "after=start&worker_instance_id=missing").refuses(t, 404, "worker_not_registered")
 		f.events(t, everywhere, "after=start&worker_instance_id=m-1").refuses(t, 403, "role_required")
 		if got := f.events(t, mine, "after=start&worker_instance_id=m-1&execution_id="+pathID(foreign)).told(t); len(got) > 0 {
 			t.Errorf("it sees %v of another instance", got)

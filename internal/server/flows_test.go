@@ -118,7 +118,7 @@ func TestU90_a_flow_is_extended_and_sealed_under_its_revision(t *testing.T) {
 		if refused := extend("", `{"members":[{"execution_id":"`+other+`","name":"old"}]}`); refused.status != 200 && refused.text(t, "code") != "partition_mismatch" {
 			t.Errorf("%s", refused.body)
 		}
-		extend("", `{"edges":[{"from":"a","to":"nobody"}]}`).refuses(t, 404, "execution_not_in_flow")
+		extend("", `{"edges":[{"from":"a","to":"missing"}]}`).refuses(t, 404, "execution_not_in_flow")
 		w.send(t, request{method: "POST", path: path + "/seal", header: map[string]string{"If-Match": "99"}}).refuses(t, 409, "stale_graph_revision")
 		if sealed := w.post(t, path+"/seal", "").wants(t, 200); sealed.field(t, "sealed") != true {
 			t.Errorf("%s", sealed.body)
@@ -224,7 +224,7 @@ func TestU91_reads_of_a_flow(t *testing.T) {
 		if same := put("b", `{"policy":"all_of"}`).wants(t, 200); same.text(t, "outcome") != "unchanged" {
 			t.Errorf("%s", same.body)
 		}
-		put("nobody", `{"policy":"any_of"}`).refuses(t, 404, "execution_not_in_flow")
+		put("missing", `{"policy":"any_of"}`).refuses(t, 404, "execution_not_in_flow")
 		for _, list := range []string{"?kind=chain", "?state=open", "?created_from=2020-01-01T00:00:00Z", ""} {
 			if found := w.get(t, "/v1/flows"+list).wants(t, 200); len(found.field(t, "items").([]any)) != 1 {
 				t.Errorf("%s: %s", list, found.body)
@@ -404,8 +404,8 @@ func TestI14_a_flow_of_another_namespace_is_as_if_it_were_not_there(t *testing.T
 			{"POST", "/cancel", `{"reason":"r"}`},
 		} {
 			theirs := w.send(t, request{method: c.method, path: path + c.path, key: globex, body: c.body}).refuses(t, 404, "flow_not_found")
-			nobodys := w.send(t, request{method: c.method, path: none + c.path, key: globex, body: c.body}).refuses(t, 404, "flow_not_found")
-			if a, b := theirs.text(t, "detail"), nobodys.text(t, "detail"); strings.Contains(a, "acme") || len(a) != len(b) {
+			absent := w.send(t, request{method: c.method, path: none + c.path, key: globex, body: c.body}).refuses(t, 404, "flow_not_found")
+			if a, b := theirs.text(t, "detail"), absent.text(t, "detail"); strings.Contains(a, "acme") || len(a) != len(b) {
 				t.Errorf("%s %s: %q and %q", c.method, c.path, a, b)
 			}
 		}

@@ -123,6 +123,7 @@ func (s *Server) serve(x *exchange) {
 func (x *exchange) acting() service.Caller {
 	by := x.caller.Caller
 	by.RequestID, by.Address, by.Repeated, by.Lanes = x.id, x.address, &x.repeated, x.lanes()
+	by.Bounded = !x.caller.everywhere
 	if slices.Contains(x.conditions, wire.AllNamespaces) || x.caller.open && x.route.ofKeys() {
 		by.Namespaces = nil // authorize refuses all other callers; and the first admin key has no creator
 	}

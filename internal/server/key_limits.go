@@ -4,24 +4,26 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/flowfabric/flowfabric/internal/service"
 )
 
-// allowances count what all servers on a store have used of a limit (U129).
-type allowances interface {
+// sharedLimits count what all servers on a store have used of a limit (U129).
+type sharedLimits interface {
 	// TakeRate takes from an allowance of perSecond; got may be more than want, for later use. If got is 0, there is none for the
 	// returned time.
 	TakeRate(ctx context.Context, name string, perSecond, want int) (got int, wait time.Duration, err error)
-	// HoldPlaces sets how many of most places this process wants to hold, and returns how many it holds. It must be called again
+	// AcquireSlots sets how many of most places this process wants to hold, and returns how many it holds. It must be called again
 	// within 15 s.
-	HoldPlaces(ctx context.Context, name string, most, want int) (got int, err error)
-	// NamespaceRates is how many submits and how many requests a second a namespace allows; 0: it does not say.
-	NamespaceRates(ctx context.Context, namespace string) (submits, requests int, err error)
+	AcquireSlots(ctx context.Context, name string, most, want int) (got int, err error)
+	// NamespaceBounds returns what servers enforce for a namespace.
+	NamespaceBounds(ctx context.Context, namespace string) (service.NamespaceBounds, error)
 }
 
 // keyLimits applies the limits of keys on concurrent and per-second requests, and those of namespaces per second. What is not
 // limited has no cost.
 type keyLimits struct {
-	shared allowances
+	shared sharedLimits
 	active *activity
 
 	mu     sync.Mutex
@@ -29,7 +31,7 @@ type keyLimits struct {
 	places map[string]*placesPart
 }
 
-func newKeyLimits(shared allowances) *keyLimits {
+func newKeyLimits(shared sharedLimits) *keyLimits {
 	return &keyLimits{shared: shared, active: newActivity(), rates: map[string]*ratePart{}, places: map[string]*placesPart{}}
 }
 
@@ -57,7 +59,8 @@ func (k *keyLimits) enter(ctx context.Context, key *Key) (leave func(), err erro
 
 // submit lets so many submits into a namespace, or answers rate_limited.
 func (k *keyLimits) submit(ctx context.Context, namespace string, n int) error {
-	limit, _, err := k.shared.NamespaceRates(ctx, namespace)
+	set, err := k.shared.NamespaceBounds(ctx, namespace)
+	limit := set.Submits
 	if err != nil || limit == 0 || n == 0 {
 		return err
 	}
@@ -72,7 +75,7 @@ func (k *keyLimits) take(ctx context.Context, name string, perSecond, n int) (wa
 	return part.take(ctx, perSecond, n)
 }
 
-// forgetRate gives back the memory of a rate from which nothing was taken of late. Whoever still has the part may take from it: all parts of a
+// forgetRate gives back the memory of a rate from which nothing was taken of late. A request that still has the part may take from it: all parts of a
 // name take from the same shared rate.
 func (k *keyLimits) forgetRate(part *ratePart) {
 	k.mu.Lock()
@@ -95,7 +98,7 @@ func partOf[P any](k *keyLimits, parts map[string]*P, name string, create func()
 
 // ratePart is what this server has left of a rate.
 type ratePart struct {
-	shared allowances
+	shared sharedLimits
 	name   string
 	unused func(*ratePart) // called when nothing is left and nothing is known of the rate
 
@@ -161,7 +164,7 @@ func (p *ratePart) rest() {
 
 // placesPart is what this server holds of the places that a key has for requests under way.
 type placesPart struct {
-	shared allowances
+	shared sharedLimits
 	name   string
 
 	mu     sync.Mutex // held while the store is asked: one asks for all
@@ -208,7 +211,7 @@ func (p *placesPart) enter(ctx context.Context, most int) bool {
 
 // hold sets how many places are wanted. The lock is held.
 func (p *placesPart) hold(ctx context.Context, want int) error {
-	got, err := p.shared.HoldPlaces(ctx, p.name, p.most, want)
+	got, err := p.shared.AcquireSlots(ctx, p.name, p.most, want)
 	if err == nil {
 		p.held, p.silent = got, 0
 	}

@@ -21,7 +21,7 @@ func (s *Server) logIn(r *http.Request) (caller, error) {
 		s.log.Debug("a login is not valid", "error", err)
 		return caller{}, refuse("invalid_credentials", "the login is not valid")
 	case key == nil:
-		return caller{}, refuse("missing_credentials", "nobody is logged in")
+		return caller{}, refuse("missing_credentials", "no user is logged in")
 	}
 	if err := key.check(); err != nil {
 		return caller{}, fmt.Errorf("the login gave a principal that cannot be: %w", err)

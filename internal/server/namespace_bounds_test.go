@@ -30,14 +30,14 @@ func TestU101_the_bounds_of_a_namespace_are_set_shown_and_told_in_refusals(t *te
 	t.Parallel()
 	onStoppedStores(t, func(t *testing.T, w *world) {
 		path := "/v1/namespaces/default"
-		w.send(t, request{method: "PUT", path: path, body: `{"max_lanes":1,"max_classes":2,"max_ready":3,"max_priority":4,"max_requests_per_second":5}`}).wants(t, 200)
+		w.send(t, request{method: "PUT", path: path, body: `{"max_lanes":1,"max_classes":2,"max_ready":3,"max_priority":4,"max_requests_per_second":5,"max_readers":6,"max_audit_rows_per_minute":7}`}).wants(t, 200)
 		shown := w.get(t, path).wants(t, 200)
-		for i, field := range []string{"max_lanes", "max_classes", "max_ready", "max_priority", "max_requests_per_second"} {
+		for i, field := range []string{"max_lanes", "max_classes", "max_ready", "max_priority", "max_requests_per_second", "max_readers", "max_audit_rows_per_minute"} {
 			if shown.number(t, field) != float64(i+1) {
 				t.Errorf("%s: %s", field, shown.body)
 			}
 		}
-		for _, wrong := range []string{`{"max_priority":9001}`, `{"max_requests_per_second":1000001}`} {
+		for _, wrong := range []string{`{"max_priority":9001}`, `{"max_requests_per_second":1000001}`, `{"max_readers":-1}`, `{"max_audit_rows_per_minute":1000001}`} {
 			w.send(t, request{method: "PUT", path: path, body: wrong}).refuses(t, 400, "invalid_argument")
 		}
 		if made := w.post(t, "/v1/executions", `{"kind":"a","priority":9}`).wants(t, 201); made.number(t, "priority") != 4 {

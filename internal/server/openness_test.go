@@ -37,7 +37,7 @@ func TestU123_open_mode_ends_for_good_with_the_first_admin_key(t *testing.T) {
 		w.send(t, request{method: "DELETE", path: "/v1/api-keys/" + made.text(t, "key_id"), key: admin}).refuses(t, 409, "last_admin_key")
 		w.send(t, request{method: "PATCH", path: "/v1/api-keys/" + made.text(t, "key_id"), key: admin, body: `{"roles":["read"]}`}).refuses(t, 409, "last_admin_key")
 		w.send(t, request{method: "DELETE", path: "/v1/api-keys/" + made.text(t, "key_id") + "?force=true", key: admin}).wants(t, 204)
-		w.get(t, "/v1/whoami").refuses(t, 401, "missing_credentials") // and nobody is let in again
+		w.get(t, "/v1/whoami").refuses(t, 401, "missing_credentials") // and a request without a key is refused again
 	})
 }
 
@@ -117,7 +117,7 @@ func TestC131_an_open_server_refuses_what_a_browser_sends_for_pages_of_other_ori
 		send("/v1/events?wait_ms=1", site, "").refuses(t, 403, "origin_forbidden")
 		send("/v1/lanes", site, "").refuses(t, 403, "origin_forbidden")
 		send("/v1/lanes", site, "https://app.example.com").wants(t, 200)
-		send("/docs", site, "").wants(t, 200) // a link to it harms nobody
+		send("/docs", site, "").wants(t, 200) // a link to it does no harm
 	}
 	for _, site := range []string{"same-origin", "none"} {
 		send("/v1/lanes", site, "").wants(t, 200)

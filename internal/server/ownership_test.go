@@ -192,7 +192,7 @@ func TestU121_the_only_namespace_is_decided_by_what_is_stored(t *testing.T) {
 				}
 				w.send(t, request{method: "POST", path: "/v1/executions", key: everywhere, header: made.header, body: `{"kind":"job"}`}).wants(t, 201)
 				pause().wants(t, 200)
-				made.header = map[string]string{"FlowFabric-Namespace": "c"} // nobody set it up, and no key is for it alone
+				made.header = map[string]string{"FlowFabric-Namespace": "c"} // it was not set up, and no key is for it alone
 				made.body = strings.Replace(made.body, "w-1", "w-2", 1)
 				if other := w.send(t, made); other.status > 299 {
 					t.Fatalf("%s", other.body)

@@ -71,10 +71,10 @@ func TestU11_a_refused_field_of_a_policy_is_told_where_the_request_gives_it(t *t
 		open := "/v1/flows/" + bare(w.post(t, "/v1/flows", `{"kind":"k","seal":false}`).wants(t, 201).text(t, "flow_id"))
 		for _, c := range []struct{ code, member, at string }{ // of what may stand in a policy and beside it
 			{"invalid_policy", `"budgets":[{"dimensions":{"tokens":{"hard":-1}}}]`, "budgets/0/dimensions/tokens/hard"},
-			{"invalid_policy", `"budgets":[{"parent":"nobody","dimensions":{"tokens":{"hard":1}}}]`, "budgets/0/parent"},
+			{"invalid_policy", `"budgets":[{"parent":"missing","dimensions":{"tokens":{"hard":1}}}]`, "budgets/0/parent"},
 			{"budget_already_exists", `"budgets":[{"name":"taken","dimensions":{"tokens":{"hard":1}}}]`, "budgets/0/name"},
-			{"invalid_policy", `"quotas":[{"quota":"nobody"}]`, "quotas/0/quota"},
-			{"invalid_policy", `"budget_ids":["nobody"]`, "budget_ids/0"},
+			{"invalid_policy", `"quotas":[{"quota":"missing"}]`, "quotas/0/quota"},
+			{"invalid_policy", `"budget_ids":["missing"]`, "budget_ids/0"},
 			{"invalid_policy", `"estimate":{"tokens":-1}`, "estimate/tokens"},
 			{"invalid_policy", `"fairness_key":"\u0001"`, "fairness_key"},
 		} {
@@ -90,7 +90,7 @@ func TestU11_a_refused_field_of_a_policy_is_told_where_the_request_gives_it(t *t
 	})
 }
 
-// policyRefusals sends a submission with a faulty part in all ways: its place is told in each of them.
+// policyRefusals sends a submission with a faulty part in all ways: its place is named in each of them.
 func (w *world) policyRefusals(t *testing.T, flow, code, part, at string) {
 	t.Helper()
 	const good = `{"name":"good","kind":"k","policy":{"max_replay_count":1}},`

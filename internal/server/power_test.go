@@ -70,7 +70,7 @@ func gatherFields(of reflect.Type, names map[string]bool, seen map[reflect.Type]
 	}
 }
 
-// without are the inputs that give no power beyond that of their route: who may call it may say them, and whoever may not is refused before
+// without are the inputs that give no power beyond that of their route: a caller of it may say them, and any other is refused before
 // they are read (TestU122_every_route_lets_in_the_roles_of_the_table_and_no_other).
 var without = strings.Fields(`
 	body: after ageing_ms already_spent anchor_at approval args atomic attempt_id brief budget_id budget_ids budgets cancelled capabilities
@@ -81,7 +81,7 @@ var without = strings.Fields(`
 	failed fairness fairness_key fairness_weights filter flow flow_id fresh from grace_ms grant_key grant_ttl_ms hard id idempotency_key ids
 	input input_bytes input_content_type input_text items join k key kid kind kinds label labels lane lane_order lease_epoch lease_id
 	lease_ttl_ms leases liveness_ttl_ms max max_affected max_concurrent max_in_flight max_payload_bytes max_requests_per_second
-	max_classes max_lanes max_priority max_ready max_submit_per_second may_fail members message n name names next nodes on_hard on_lease_loss on_parent_end on_satisfied op output
+	max_audit_rows_per_minute max_classes max_lanes max_priority max_readers max_ready max_submit_per_second may_fail members message n name names next nodes on_hard on_lease_loss on_parent_end on_satisfied op output
 	overlap_ms parent parent_id pass payload payload_bytes payload_content_type payload_text per_key percent policy priority_max priority_min
 	public_state q quota quotas rate_limit rate_per_second reason reason_code remove remove_dimensions requires reset result result_bytes
 	result_content_type result_text resume_condition resume_delay_ms retention_ms retry_after_ms scope seal secret_hex sent_at signal_id
@@ -224,7 +224,7 @@ func allowed(who ...string) map[string]string {
 	return want
 }
 
-// plus adds what another caller is told.
+// plus adds what another caller gets.
 func plus(want map[string]string, code string, who ...string) map[string]string {
 	for _, name := range who {
 		want[name] = code

@@ -368,17 +368,17 @@ func TestW69_WI5_whatever_a_link_does_not_open_is_answered_alike(t *testing.T) {
 	w.visit(t, decidedLink, decides("reject", "")).wants(t, 303)
 	digest := link[strings.LastIndex(link, ":")+1:]
 	paths := map[string]string{
-		"a wrong digit":           flipped(link),
-		"the token of another":    "/approve/" + id + "/" + tokenIn(otherLink),
-		"another link":            "/approve/" + otherID + "/" + tokenIn(link),
-		"a token from before":     dead,
-		"the waitpoint's token":   "/approve/" + id + "/" + a.token,
-		"the waitpoint":           "/approve/" + a.waitpoint + "/" + a.token,
-		"a decided link":          flipped("/approve/" + decided + "/" + tokenIn(decidedLink)),
-		"a key that nobody knows": "/approve/" + id + "/nobody:" + digest,
-		"no link":                 "/approve/0190f0c2-2222-7aaa-8bbb-0123456789ab/" + tokenIn(link),
-		"no id":                   "/approve/nonsense/" + tokenIn(link),
-		"nothing":                 "/approve/%20/%00",
+		"a wrong digit":         flipped(link),
+		"the token of another":  "/approve/" + id + "/" + tokenIn(otherLink),
+		"another link":          "/approve/" + otherID + "/" + tokenIn(link),
+		"a token from before":   dead,
+		"the waitpoint's token": "/approve/" + id + "/" + a.token,
+		"the waitpoint":         "/approve/" + a.waitpoint + "/" + a.token,
+		"a decided link":        flipped("/approve/" + decided + "/" + tokenIn(decidedLink)),
+		"an unknown key":        "/approve/" + id + "/missing:" + digest,
+		"no link":               "/approve/0190f0c2-2222-7aaa-8bbb-0123456789ab/" + tokenIn(link),
+		"no id":                 "/approve/nonsense/" + tokenIn(link),
+		"nothing":               "/approve/%20/%00",
 	}
 	for _, r := range []request{
 		{method: "GET", header: map[string]string{"Accept": "text/html"}},

@@ -89,7 +89,7 @@ type typed struct {
 }
 
 const (
-	pageFooter = "FlowFabric holds the work until it is decided. Whoever has this link can decide: do not pass it on."
+	pageFooter = "FlowFabric holds the work until it is decided. Anyone who has this link can decide: do not pass it on."
 	deadFooter = "FlowFabric"
 )
 
@@ -141,11 +141,11 @@ func goneNotice(refused error) *notice {
 	switch code := api.CodeOf(refused); code {
 	case "link_expired":
 		return &notice{Tone: "rest", What: "This link has expired", Lines: []string{
-			"Its time ended" + momentOf(refused, "expires_at") + ", and nothing was decided with it.", "If a decision is still needed, ask whoever sent it for a new link.",
+			"Its time ended" + momentOf(refused, "expires_at") + ", and nothing was decided with it.", "If a decision is still needed, ask the sender for a new link.",
 		}}
 	case "link_revoked":
 		return &notice{Tone: "rest", What: "This link was withdrawn", Lines: []string{
-			"Whoever sent it took it back" + momentOf(refused, "revoked_at") + ". Nothing was decided with it.", "You do not have to do anything.",
+			"The sender took it back" + momentOf(refused, "revoked_at") + ". Nothing was decided with it.", "You do not have to do anything.",
 		}}
 	default:
 		return &notice{Tone: "rest", What: "This decision is no longer needed", Lines: []string{endingOf(refused), "You do not have to do anything."}}
@@ -203,7 +203,7 @@ func refusedNotice(p *wire.Problem, form *decisionForm) *notice {
 	case p.Code == "invalid_decision":
 		n.Lines = []string{"Choose one of the buttons below."}
 	case p.Code == "signal_limit_exceeded":
-		n.Lines = []string{"The work takes no more answers. Tell whoever sent you the link."}
+		n.Lines = []string{"The work takes no more answers. Tell the sender of the link."}
 	case p.Status >= http.StatusInternalServerError:
 		n.What = "Your decision may not have been recorded"
 		n.Lines = []string{"The server could not answer. Try again: a decision counts once, however often it is sent."}
@@ -225,7 +225,7 @@ func brokenPage(p *wire.Problem) approvePage {
 		page.Message = "Open the link again in a moment: it shows whether something was decided.\n\nRequest " + p.RequestID
 	case p.Status == http.StatusNotFound:
 		page.Title = "This link does not work"
-		page.Message = "It may be incomplete, or another link has replaced it. Open it from the message that it came in, or copy the whole address. If that does not help, ask whoever sent it for a new one."
+		page.Message = "It may be incomplete, or another link has replaced it. Open it from the message that it came in, or copy the whole address. If that does not help, ask the sender for a new one."
 	default:
 		page.Title, page.Message = "This request cannot be understood", p.Detail
 	}

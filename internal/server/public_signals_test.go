@@ -84,7 +84,7 @@ func TestU13_the_same_request_with_the_same_key_signals_once(t *testing.T) {
 	})
 }
 
-// badShapes are bodies with which a signal cannot be read, and what is told to whoever has the token.
+// badShapes are bodies with which a signal cannot be read, and what the holder of the token gets.
 var badShapes = []struct {
 	body, contentType string
 	status            int
@@ -220,7 +220,7 @@ func TestWI5_whatever_a_token_does_not_open_is_answered_alike(t *testing.T) {
 	fresh := w.asks(t, "")
 	w.post(t, "/v1/keys/"+kid+"/revoke", "{}").wants(t, 200)
 
-	nobody := "0190f0c2-2222-7aaa-8bbb-0123456789ab"
+	elsewhere := "0190f0c2-2222-7aaa-8bbb-0123456789ab"
 	digest := fresh.token[strings.Index(fresh.token, ":")+1:]
 	tries := map[string][2]string{ // waitpoint, token
 		"a wrong digit":               {fresh.waitpoint, flipped(fresh.token)},
@@ -230,9 +230,9 @@ func TestWI5_whatever_a_token_does_not_open_is_answered_alike(t *testing.T) {
 		"the token of a link":         {active.waitpoint, linkToken},
 		"a link in place of its own":  {link, linkToken},
 		"a key that was revoked":      {revoked.waitpoint, revoked.token},
-		"a key that nobody knows":     {fresh.waitpoint, "nobody:" + digest},
+		"an unknown key":              {fresh.waitpoint, "missing:" + digest},
 		"another key":                 {revoked.waitpoint, "next:" + digest},
-		"no waitpoint":                {nobody, fresh.token},
+		"no waitpoint":                {elsewhere, fresh.token},
 		"no id":                       {"nonsense", fresh.token},
 		"an execution":                {fresh.execution, fresh.token},
 		"no token":                    {fresh.waitpoint, "nonsense"},
@@ -267,7 +267,7 @@ func TestWI5_whatever_a_token_does_not_open_is_answered_alike(t *testing.T) {
 			}
 		}
 	}
-	for name, execution := range map[string]string{"another": other.execution, "none": nobody, "no id": "nonsense"} {
+	for name, execution := range map[string]string{"another": other.execution, "none": elsewhere, "no id": "nonsense"} {
 		r := request{method: "POST", path: "/v1/executions/" + url.PathEscape(execution) + "/signals", body: `{"name":"go","waitpoint_id":"` + fresh.waitpoint + `"}`, header: withToken(fresh.token)}
 		w.from(t, r).refuses(t, 401, "invalid_token")
 		if w.status(t, fresh) != "suspended" {
@@ -451,7 +451,7 @@ func TestW27_U130_no_token_is_in_log_metrics_events_audit_and_problems(t *testin
 		string(w.get(t, "/v1/audit?limit=1000").body), w.everything(t, a))
 	for _, digest := range digests {
 		if len(digest) < 64 || strings.Contains(said.String(), digest[:40]) {
-			t.Errorf("%s is told: %s", digest, said.String())
+			t.Errorf("%s is shown: %s", digest, said.String())
 		}
 	}
 	if !strings.Contains(w.log.String(), "/v1/callbacks/{waitpoint}/{token}") || !strings.Contains(w.log.String(), "/approve/{link}/{token}") {
@@ -464,7 +464,7 @@ func TestW34_a_failed_verification_is_counted_by_cause_and_leaves_nothing(t *tes
 	w := openWorld(t)
 	a, other := w.asks(t, ""), w.asks(t, "")
 	before := w.everything(t, a)
-	for token, execution := range map[string]string{"nonsense": "", "nobody:" + strings.Repeat("0", 64): "", flipped(a.token): "", a.token: other.execution} {
+	for token, execution := range map[string]string{"nonsense": "", "missing:" + strings.Repeat("0", 64): "", flipped(a.token): "", a.token: other.execution} {
 		path := a.signals()
 		body := `{"name":"go"}`
 		if execution != "" {

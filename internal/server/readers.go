@@ -69,7 +69,7 @@ func (s *Server) getProblem(ctx context.Context, x *exchange, r *wire.GetProblem
 // classTexts say what the classes of codes mean to people.
 var classTexts = map[string]struct{ meaning, advice string }{
 	"invalid":         {"The request cannot be understood, or asks for something that is never possible.", "Read the field and the hint of the problem, change the request and send it again. The same request will be refused again."},
-	"unauthenticated": {"The server does not know who calls.", "Send a valid API key as Authorization: Bearer. Ask whoever administers the server for one."},
+	"unauthenticated": {"The server does not know who calls.", "Send a valid API key as Authorization: Bearer. Ask the administrator of the server for one."},
 	"forbidden":       {"The server knows who calls, and the caller may not do this.", "Use a key with one of the roles that the hint names, or ask for one."},
 	"not_found":       {"What the request is about does not exist, or the caller may not see it.", "Check the id, and the namespace of the key. What was removed after its retention does not come back."},
 	"conflict":        {"The request contradicts something that is already there.", "Look at the fields under current, read the object again and decide anew."},

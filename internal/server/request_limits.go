@@ -49,7 +49,8 @@ func (k *keyLimits) request(ctx context.Context, x *exchange) error {
 
 func (k *keyLimits) requestIn(ctx context.Context, namespace string, running bool) error {
 	wait, limit := k.active.take(namespace, running)
-	_, set, err := k.shared.NamespaceRates(ctx, namespace)
+	bounds, err := k.shared.NamespaceBounds(ctx, namespace)
+	set := bounds.Requests
 	switch {
 	case err != nil: // while the store does not answer nothing is limited: the store then refuses the calls itself
 		return nil

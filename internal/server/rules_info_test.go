@@ -165,7 +165,7 @@ func TestL6_a_nudge_of_a_lane_that_cannot_be_is_refused(t *testing.T) {
 			t.Errorf("%s", refused.body)
 		}
 	}
-	w.post(t, "/v1/nudge", `{"lanes":["nobody-has-used-it"]}`).wants(t, 204)
+	w.post(t, "/v1/nudge", `{"lanes":["never-used"]}`).wants(t, 204)
 	w.post(t, "/v1/nudge", `{}`).wants(t, 204)
 }
 
@@ -178,17 +178,17 @@ func TestU11_a_problem_says_what_would_be_right(t *testing.T) {
 		answer      reply
 		field, want string
 	}{
-		"a status of a filter":     {w.get(t, "/v1/executions?status=done"), "hint", statuses},
-		"a status that is hoped":   {w.post(t, "/v1/executions/"+unknown+"/hold", `{"expect":{"status":"done"}}`), "hint", statuses},
-		"a public state":           {w.get(t, "/v1/executions?public_state=done"), "hint", "completed"},
-		"an id":                    {w.get(t, "/v1/executions/17"), "hint", "give the UUID"},
-		"an id that nobody has":    {w.get(t, "/v1/executions/"+unknown), "detail", "no execution " + unknown},
-		"its full form":            {w.get(t, "/v1/executions/{fp:7}:"+unknown), "detail", "no execution " + unknown},
-		"what is no JSON":          {w.post(t, "/v1/executions", `{`), "title", "Invalid JSON"},
-		"too large an input":       {w.post(t, "/v1/executions", `{"kind":"job","input_text":"`+strings.Repeat("x", 4<<20+1)+`"}`), "hint", "at most 4194304 bytes"},
-		"too large a body":         {w.post(t, "/v1/nudge", `{"lanes":["`+strings.Repeat("x", 1<<20)+`"]}`), "hint", "at most 65536 bytes"},
-		"too large a head":         {w.get(t, "/v1/executions?q="+strings.Repeat("x", 40<<10)), "hint", "at most 32768 bytes"},
-		"an instance nobody knows": {w.get(t, "/problems/worker_not_registered"), "", "workers list"},
+		"a status of a filter":   {w.get(t, "/v1/executions?status=done"), "hint", statuses},
+		"a status that is hoped": {w.post(t, "/v1/executions/"+unknown+"/hold", `{"expect":{"status":"done"}}`), "hint", statuses},
+		"a public state":         {w.get(t, "/v1/executions?public_state=done"), "hint", "completed"},
+		"an id":                  {w.get(t, "/v1/executions/17"), "hint", "give the UUID"},
+		"an unused id":           {w.get(t, "/v1/executions/"+unknown), "detail", "no execution " + unknown},
+		"its full form":          {w.get(t, "/v1/executions/{fp:7}:"+unknown), "detail", "no execution " + unknown},
+		"what is no JSON":        {w.post(t, "/v1/executions", `{`), "title", "Invalid JSON"},
+		"too large an input":     {w.post(t, "/v1/executions", `{"kind":"job","input_text":"`+strings.Repeat("x", 4<<20+1)+`"}`), "hint", "at most 4194304 bytes"},
+		"too large a body":       {w.post(t, "/v1/nudge", `{"lanes":["`+strings.Repeat("x", 1<<20)+`"]}`), "hint", "at most 65536 bytes"},
+		"too large a head":       {w.get(t, "/v1/executions?q="+strings.Repeat("x", 40<<10)), "hint", "at most 32768 bytes"},
+		"an unknown instance":    {w.get(t, "/problems/worker_not_registered"), "", "workers list"},
 	} {
 		shown := string(c.answer.body)
 		if c.field != "" {

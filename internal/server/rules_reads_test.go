@@ -248,7 +248,7 @@ func TestU43_U106_events_are_read_of_one_execution_and_of_all(t *testing.T) {
 		}
 		for filter, want := range map[string]string{
 			"outcome=cancelled": "execution.completed", "kind=execution.cancel_requested": "execution.cancel_requested", "execution_id=" + bare(other): "execution.submitted",
-			"tag.team=red": "", "lane=nowhere": "", "worker_instance_id=nobody": "", "since=2999-01-01T00:00:00Z": "",
+			"tag.team=red": "", "lane=nowhere": "", "worker_instance_id=missing": "", "since=2999-01-01T00:00:00Z": "",
 		} {
 			if got := kinds("/v1/events?after=start&" + filter); strings.Join(got, " ") != want {
 				t.Errorf("%s finds %v, want %s", filter, got, want)

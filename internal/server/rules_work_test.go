@@ -98,7 +98,7 @@ func TestU60_U61_an_instance_registers_and_keeps_itself_and_its_leases_alive(t *
 				t.Errorf("%s is %v, want %v in %s", field, got, want, beat.body)
 			}
 		}
-		if unknown := w.post(t, "/v1/workers/nobody/heartbeat", `{}`).wants(t, 200); unknown.field(t, "registered") != false {
+		if unknown := w.post(t, "/v1/workers/missing/heartbeat", `{}`).wants(t, 200); unknown.field(t, "registered") != false {
 			t.Errorf("%s", unknown.body)
 		}
 	})
@@ -169,7 +169,7 @@ func TestU63_work_that_a_worker_lost_is_taken_over_by_name(t *testing.T) {
 		path := "/v1/executions/" + bare(id)
 		const by = `"worker_id":"v","worker_instance_id":"v-1"`
 		if fresh := w.post(t, path+"/reclaim", `{`+by+`}`); fresh.status != 409 {
-			t.Errorf("what nobody had: %d %s", fresh.status, fresh.body)
+			t.Errorf("what was not held: %d %s", fresh.status, fresh.body)
 		}
 		w.claims(t, `"lanes":["default"],"capabilities":["gpu"],"wait_ms":20000`)
 		w.post(t, path+"/revoke", `{}`).wants(t, 200)

@@ -65,7 +65,7 @@ func (payloadSchema) Schema(huma.Registry) *huma.Schema {
 
 // payloadTexts describe the members of payloads that are worded otherwise than the rest.
 var payloadTexts = map[string]string{
-	"continuation": "What whoever goes on is given, as any JSON value.", "continuation_omitted": "The continuation is not shown here.",
+	"continuation": "Passed to the worker that continues, as any JSON value.", "continuation_omitted": "The continuation is not shown here.",
 	"payload_omitted": "The payload is not shown here.",
 }
 

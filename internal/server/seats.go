@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -20,6 +21,7 @@ type share struct {
 	name string // of the caller
 	most int
 	what string // for people: a key, a namespace
+	set  string // the setting of the namespace that bounds it; "": none
 	hint string
 }
 
@@ -50,7 +52,11 @@ func (s *seats) count(shares []share) error {
 	defer s.mu.Unlock()
 	for _, one := range shares {
 		if s.held[one.name] >= one.most {
-			return refuse("rate_limited", "the "+one.what+" has as many calls waiting as it may").after(time.Second).current("limit", one.most).hint(one.hint)
+			refusal := refuse("rate_limited", "the "+one.what+" has as many calls waiting as it may").after(time.Second).current("limit", one.most).hint(one.hint)
+			if one.set != "" {
+				refusal.current("setting", one.set)
+			}
+			return refusal
 		}
 	}
 	for _, one := range shares {
@@ -71,10 +77,12 @@ func (s *seats) discount(shares []share) {
 
 // sit takes a seat for a call. Of the readers' seats one key holds a share, and so does one namespace: one tenant must not make all others
 // wait for a place. The seats of claims are shared out among namespaces alone: a fleet of workers has one key.
-func (s *Server) sit(x *exchange, all *seats) (leave func(), err error) {
-	shares := s.sharesOf(x.caller)
+func (s *Server) sit(ctx context.Context, x *exchange, all *seats) (leave func(), err error) {
+	var shares []share
 	if all == s.claims {
 		shares = s.claimShareOf(x.caller)
+	} else {
+		shares = s.sharesOf(ctx, x.caller)
 	}
 	leave, err = all.take(shares...)
 	if err != nil {
@@ -90,18 +98,32 @@ func rejection(err error) string {
 	return "rate"
 }
 
-// sharesOf are the shares in which a reader counts. Whoever needs no key counts in none.
-func (s *Server) sharesOf(who caller) []share {
+// sharesOf are the shares in which a reader counts. A reader that needs no key counts in none.
+func (s *Server) sharesOf(ctx context.Context, who caller) []share {
 	if who.key == nil {
 		return nil
 	}
 	perKey := s.cfg.MaxReadersPerKey
-	shares := []share{{who.shareName(), perKey, "key", "ask without waiting, or let the server be started with a higher --max-readers-per-key"}}
-	if who.Namespace != "" && !who.everywhere {
-		most := max(perKey, s.cfg.MaxReaders-s.cfg.MaxReaders/keyPart)
-		shares = append(shares, share{"namespace/" + who.Namespace, most, "namespace", "ask without waiting, or let the server be started with a higher --max-readers"})
+	shares := []share{{
+		name: who.shareName(), most: perKey, what: "key", hint: "ask without waiting, or let the server be started with a higher --max-readers-per-key",
+	}}
+	if who.everywhere {
+		return shares
+	}
+	for _, namespace := range who.Namespaces {
+		shares = append(shares, s.readersOf(ctx, namespace))
 	}
 	return shares
+}
+
+// readersOf returns the share of a namespace. While the store does not answer the default applies.
+func (s *Server) readersOf(ctx context.Context, namespace string) share {
+	all := share{name: "namespace/" + namespace, what: "namespace", set: "max_readers", hint: "ask without waiting, or let max_readers of the namespace be raised"}
+	bounds, err := s.keys.shared.NamespaceBounds(ctx, namespace)
+	if all.most = bounds.Readers; err != nil || all.most == 0 {
+		all.most = max(s.cfg.MaxReadersPerKey, s.cfg.MaxReaders-s.cfg.MaxReaders/keyPart)
+	}
+	return all
 }
 
 // claimShareOf returns the share that a claim counts against. A key for several namespaces that names none of them has a share of
@@ -110,7 +132,10 @@ func (s *Server) claimShareOf(who caller) []share {
 	if who.key == nil || who.everywhere {
 		return nil
 	}
-	of := share{"namespace/" + who.Namespace, s.cfg.MaxClaims - s.cfg.MaxClaims/keyPart, "namespace", "let the server be started with a higher --max-claims"}
+	of := share{
+		name: "namespace/" + who.Namespace, most: s.cfg.MaxClaims - s.cfg.MaxClaims/keyPart, what: "namespace",
+		hint: "let the server be started with a higher --max-claims",
+	}
 	if who.Namespace == "" {
 		of.name, of.what = who.shareName(), "key"
 	}

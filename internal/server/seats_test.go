@@ -85,3 +85,31 @@ func TestU21_one_namespace_leaves_waiting_calls_to_others(t *testing.T) {
 		})
 	}
 }
+
+func TestU101_U21_a_namespace_has_as_many_waiting_readers_as_are_set(t *testing.T) {
+	t.Parallel()
+	onStores(t, server.Config{MaxReaders: 8}, func(t *testing.T, w *world) {
+		root := w.key(t, "*", "admin")
+		set := func(most int) {
+			t.Helper()
+			w.send(t, request{method: "PUT", path: "/v1/namespaces/red", key: root, body: `{"max_readers":` + strconv.Itoa(most) + `}`}).wants(t, 200)
+		}
+		read := func(namespace string, wait int) request {
+			return request{method: "GET", path: "/v1/events?wait_ms=" + strconv.Itoa(wait), key: w.key(t, namespace, "read")}
+		}
+		set(1)
+		waiting := []<-chan reply{w.waits(t, read("red", 60_000))}
+		refused := w.send(t, read("red", 60_000)).refuses(t, 429, "rate_limited")
+		if refused.text(t, "current.setting") != "max_readers" || refused.number(t, "current.limit") != 1 || refused.text(t, "hint") == "" {
+			t.Errorf("%s", refused.body)
+		}
+		w.send(t, read("blue", 1)).wants(t, 200)
+		set(2)
+		waiting = append(waiting, w.waits(t, read("red", 60_000)))
+		w.send(t, read("red", 60_000)).refuses(t, 429, "rate_limited")
+		w.server.Drain()
+		for _, one := range waiting {
+			(<-one).wants(t, 200)
+		}
+	})
+}

@@ -14,7 +14,7 @@ import (
 // signingSecret is a secret of a signing key that differs from those of other digits.
 func signingSecret(digit string) string { return strings.Repeat("0123456789abcde"+digit, 4) }
 
-// tells fails the test unless the answer is exactly this JSON, and nobody keeps it.
+// tells fails the test unless the answer is exactly this JSON, and must not be cached.
 func (a reply) tells(t *testing.T, want string) {
 	t.Helper()
 	a.wants(t, http.StatusOK)
@@ -112,7 +112,7 @@ func TestW18_W20_U105_revoke_row_by_row_and_list_over_http(t *testing.T) {
 		w.wornKeys(t)
 		revoke := func(kid, body string) reply { return w.post(t, "/v1/keys/"+kid+"/revoke", body) }
 		revoke("a", "").refuses(t, 409, "key_active")
-		revoke("nobody", "").refuses(t, 404, "key_not_found")
+		revoke("missing", "").refuses(t, 404, "key_not_found")
 		revoke("a:b", "").refuses(t, 400, "invalid_kid")
 		revoke("r", "").tells(t, `{"outcome":"noop","kid":"r"}`)
 		list := w.get(t, "/v1/keys").wants(t, 200)

@@ -28,7 +28,7 @@ var credentials = map[string]func(t *testing.T) (w *world, key string){
 	},
 }
 
-// A client that stops sending in the middle must not keep a connection, whatever route it has chosen and whoever it is, and must not be told
+// A client that stops sending in the middle must not keep a connection, whatever its route and its key, and must not be told
 // that something was done (U20, I1).
 func TestU20_a_body_that_does_not_come_ends_its_connection_on_every_route(t *testing.T) {
 	t.Parallel()

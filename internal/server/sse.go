@@ -28,7 +28,7 @@ func (s *Server) push(ctx context.Context, x *exchange, r wire.EventsRequest) (a
 	if err != nil {
 		return answer{}, err
 	}
-	leave, err := s.sit(x, s.readers)
+	leave, err := s.sit(ctx, x, s.readers)
 	if err != nil {
 		return answer{}, err
 	}

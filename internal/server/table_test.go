@@ -128,12 +128,12 @@ func TestU20_a_body_over_the_limit_of_its_route_is_refused_before_it_is_read(t *
 		w.server.Handler().ServeHTTP(recorder, r)
 		answer := reply{recorder.Code, recorder.Header(), recorder.Body.Bytes()}
 		if got := int64(answer.refuses(t, 413, "payload_too_large").number(t, "current.limit")); got != limit {
-			t.Errorf("%s: the limit is told as %d, not %d", o.ID, got, limit)
+			t.Errorf("%s: the limit is shown as %d, not %d", o.ID, got, limit)
 		}
 	}
 }
 
-// unreadable is a body that nobody may read.
+// unreadable is a body that must not be read.
 type unreadable struct{ t *testing.T }
 
 func (u unreadable) Read([]byte) (int, error) {
@@ -298,7 +298,7 @@ func TestU25_every_code_has_a_page_that_a_person_can_read(t *testing.T) {
 	w := openWorld(t)
 	for _, info := range api.Codes() {
 		if !server.Explained(info) {
-			t.Errorf("nobody says what the class %s means", info.Class)
+			t.Errorf("it is not said what the class %s means", info.Class)
 		}
 		answer := w.get(t, "/problems/"+info.Code).wants(t, 200)
 		if page := string(answer.body); !strings.Contains(page, info.Code) || !strings.Contains(page, fmt.Sprint(info.Status)) && info.Status != 0 {

@@ -19,7 +19,7 @@ import (
 const marker = "acme"
 
 // pair is the name of something of that tenant, and of something that never was.
-type pair struct{ theirs, nobodys string }
+type pair struct{ theirs, absent string }
 
 func void(n int) string { return fmt.Sprintf("0198f0a0-0000-7000-8000-%012d", n) }
 
@@ -164,7 +164,7 @@ func (x tenant) plain(text string) string {
 	names := slices.SortedFunc(maps.Values(x), func(a, b pair) int { return len(b.theirs) - len(a.theirs) })
 	for _, p := range names {
 		if len(p.theirs) > len(marker) {
-			text = strings.NewReplacer(p.theirs, "NAME", url.QueryEscape(p.theirs), "NAME", p.nobodys, "NAME", url.QueryEscape(p.nobodys), "NAME").Replace(text)
+			text = strings.NewReplacer(p.theirs, "NAME", url.QueryEscape(p.theirs), "NAME", p.absent, "NAME", url.QueryEscape(p.absent), "NAME").Replace(text)
 		}
 	}
 	return passing.ReplaceAllString(text, "T")
@@ -224,7 +224,7 @@ func TestI14_U121_every_route_answers_about_another_tenant_as_about_one_that_nev
 	keyedOnEveryStore(t, func(t *testing.T, w *world) {
 		x := w.furnish(t)
 		keys := map[string]string{"all": w.key(t, "b", "read", "submit", "work", "operate", "admin")}
-		for _, role := range []string{"read", "submit", "work"} { // what operators and administrators are told, all is told
+		for _, role := range []string{"read", "submit", "work"} { // operators and administrators see everything
 			keys[role] = w.key(t, "b", role)
 		}
 		all := wire.Operations()
@@ -255,9 +255,9 @@ func TestI14_U121_every_route_answers_about_another_tenant_as_about_one_that_nev
 						answer.header.Del("ETag")
 						return x.plain(fmt.Sprint(answer.status, " ", answer.header, " ", string(answer.body)))
 					}
-					theirs, nobodys := ask(func(p pair) string { return p.theirs }), ask(func(p pair) string { return p.nobodys })
-					if theirs != nobodys && o.ID != wire.GetMetrics.ID && o.ID != wire.ListAudit.ID {
-						t.Errorf("%s %s with role %s: of another tenant\n%s\nof nobody\n%s", r.method, r.path, role, theirs, nobodys)
+					theirs, absent := ask(func(p pair) string { return p.theirs }), ask(func(p pair) string { return p.absent })
+					if theirs != absent && o.ID != wire.GetMetrics.ID && o.ID != wire.ListAudit.ID {
+						t.Errorf("%s %s with role %s: of another tenant\n%s\nthat does not exist\n%s", r.method, r.path, role, theirs, absent)
 					}
 					if strings.Contains(strings.ToLower(theirs), marker) {
 						t.Errorf("%s %s with role %s tells of another tenant: %s", r.method, r.path, role, theirs)
@@ -299,9 +299,9 @@ func TestI14_U19_a_stream_pushes_nothing_of_another_tenant(t *testing.T) {
 				answer := w.send(t, request{method: "GET", path: x.fill(plain.path, which), key: key, header: header})
 				return x.plain(fmt.Sprint(answer.status, " ", string(answer.body)))
 			}
-			theirs, nobodys := ask(func(p pair) string { return p.theirs }), ask(func(p pair) string { return p.nobodys })
-			if theirs != nobodys || !strings.HasPrefix(theirs, "404 ") {
-				t.Errorf("%s: of another tenant\n%s\nof nobody\n%s", o.ID, theirs, nobodys)
+			theirs, absent := ask(func(p pair) string { return p.theirs }), ask(func(p pair) string { return p.absent })
+			if theirs != absent || !strings.HasPrefix(theirs, "404 ") {
+				t.Errorf("%s: of another tenant\n%s\nthat does not exist\n%s", o.ID, theirs, absent)
 			}
 		}
 	})

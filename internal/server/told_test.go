@@ -65,7 +65,7 @@ func leased(path, fields, read, holds string) func(*testing.T, *world) (repeatab
 // storesNothing are the operations after which nothing is stored that could be lost.
 var storesNothing = map[string]bool{wire.Nudge.ID: true, wire.VerifyGrant.ID: true, wire.MakeBackup.ID: true, wire.DrainServer.ID: true}
 
-// Whatever a client does with its connection, it is told of a success only when what it asked for is stored, and never by an empty answer
+// Whatever a client does with its connection, it gets a success only when what it asked for is stored, and never by an empty answer
 // (I1): one that sends half of its body and no more, one that closes its half after the request, one that vanishes; over HTTP/2 one that resets
 // its stream in the middle of its body, behind it, or with its answer on the way.
 func TestI1_every_route_tells_of_a_success_only_when_it_is_stored(t *testing.T) {
@@ -77,7 +77,7 @@ func TestI1_every_route_tells_of_a_success_only_when_it_is_stored(t *testing.T) 
 		makes, repeats := repeatables[o.ID]
 		states, known := stated[o.ID]
 		if repeats == known {
-			t.Errorf("%s: say what its client is told", o.ID)
+			t.Errorf("%s: say what its client gets", o.ID)
 			continue
 		}
 		t.Run(o.ID, func(t *testing.T) {
@@ -120,7 +120,7 @@ func isTold(t *testing.T, w *world, o *wire.Operation, r repeatable, stored func
 	}
 	told := misbehave(t, o, r, len(r.body), halfClosed)
 	if told != nil && strings.Contains(string(told.body), `"code":"timeout"`) {
-		told = nil // of an item of a batch it is told that nobody knows
+		told = nil // of an item of a batch the answer is that it is not known
 	}
 	if told != nil && (told.status >= 300 || len(told.body) == 0 && told.status != http.StatusNoContent) {
 		t.Errorf("it was told %d %q", told.status, told.body)

@@ -47,7 +47,7 @@ const keyCheck = 3 * time.Second
 // until lets do wait for so long. It reports whether the wait ended before do had an answer, because the time was up or the server
 // drains: the present state is then what the caller gets.
 func (s *Server) until(ctx context.Context, x *exchange, seats *seats, atMost time.Duration, do func(context.Context) error) (ended bool, err error) {
-	leave, err := s.sit(x, seats)
+	leave, err := s.sit(ctx, x, seats)
 	if err != nil {
 		return false, err
 	}

@@ -270,7 +270,7 @@ func TestI14_waits_of_another_namespace_are_as_if_they_were_not_there(t *testing
 		id, lease := w.taken(t, acme, acme)
 		pending := w.send(t, request{method: "POST", path: "/v1/executions/" + bare(id) + "/waitpoints", key: acme, body: `{"lease":` + lease + `,"waitpoint_key":"p"}`}).wants(t, 201).text(t, "waitpoint_id")
 		link := w.send(t, request{method: "POST", path: "/v1/waitpoints/" + pending + "/links", key: acme, body: `{"approver":"ann"}`}).wants(t, 201).text(t, "link_id")
-		const nobody = "0198f0a0-0000-7000-8000-000000000000"
+		const absent = "0198f0a0-0000-7000-8000-000000000000"
 		for _, r := range []request{
 			{method: "GET", path: "/v1/executions/{id}/waitpoints"},
 			{method: "GET", path: "/v1/executions/{id}/signals"},
@@ -297,10 +297,10 @@ func TestI14_waits_of_another_namespace_are_as_if_they_were_not_there(t *testing
 				asked.path = strings.NewReplacer("{id}", id, "{waitpoint}", waitpoint, "{link}", link).Replace(r.path)
 				return w.send(t, asked)
 			}
-			theirs, none := ask(bare(id), pending, link), ask(nobody, nobody, nobody)
-			named := strings.ReplaceAll(string(theirs.body), bare(id), nobody) // the id that was asked for
+			theirs, none := ask(bare(id), pending, link), ask(absent, absent, absent)
+			named := strings.ReplaceAll(string(theirs.body), bare(id), absent) // the id that was asked for
 			if theirs.status != 404 || none.status != 404 || named != string(none.body) {
-				t.Errorf("%s %s: %d %s\nof nobody: %d %s", r.method, r.path, theirs.status, theirs.body, none.status, none.body)
+				t.Errorf("%s %s: %d %s\nthat does not exist: %d %s", r.method, r.path, theirs.status, theirs.body, none.status, none.body)
 			}
 		}
 		for _, list := range []string{"/v1/waitpoints", "/v1/suspended", "/v1/approvals"} {

@@ -170,9 +170,9 @@ func TestU71_what_is_wrong_with_a_suspend_is_told_by_the_words_of_the_rules(t *t
 			w.post(t, path, `{"lease":`+lease+`,`+fields+`}`).refuses(t, 400, code)
 		}
 		w.post(t, path, `{"lease":`+lease+`,"waitpoints":[{}],"resume_condition":{"type":"single"}}`).refuses(t, 400, "missing_field")
-		nobody := w.post(t, path, `{"lease":`+lease+`,`+fresh+`"resume_condition":{"type":"count","n":1,"count_kind":"distinct_sources","source_types":[],"waitpoints":["a"]}}`)
-		if nobody.refuses(t, 400, "invalid_argument").text(t, "field") != "/resume_condition/source_types" {
-			t.Errorf("%s", nobody.body)
+		noSource := w.post(t, path, `{"lease":`+lease+`,`+fresh+`"resume_condition":{"type":"count","n":1,"count_kind":"distinct_sources","source_types":[],"waitpoints":["a"]}}`)
+		if noSource.refuses(t, 400, "invalid_argument").text(t, "field") != "/resume_condition/source_types" {
+			t.Errorf("%s", noSource.body)
 		}
 		w.post(t, path, `{`+anySignal+`}`).refuses(t, 400, "fence_required")
 		w.post(t, path, `{"lease":`+lease+`,"waitpoints":[{"use_pending":{"waitpoint_id":"`+bare(id)+`"}}],"resume_condition":{"type":"single"}}`).refuses(t, 404, "waitpoint_not_found")

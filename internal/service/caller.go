@@ -37,6 +37,8 @@ type Caller struct {
 	Lanes []string
 	// OwnInstances restricts its commands on workers to the instances that its key registered (U103).
 	OwnInstances bool
+	// Bounded counts its rows of the audit log against the limit of the namespace (U101).
+	Bounded bool
 	// Repeated is set if the request repeats one that was answered before (U13); may be nil.
 	Repeated *atomic.Bool
 
@@ -77,6 +79,7 @@ func (c *Caller) as(actor string) engine.Caller {
 	who := engine.Caller{
 		Principal: c.Name, KeyID: c.KeyID, Actor: actor, Namespaces: c.Namespaces, RequestID: c.RequestID, Address: c.Address,
 		RequestKey: c.RequestKey, Repeated: c.Repeated, OwnWork: c.OwnWork, OwnInstances: c.OwnInstances,
+		Bounded: c.Bounded,
 	}
 	if c.Feed != nil {
 		who.Feed = &engine.Feed{Lanes: c.Feed.Lanes}

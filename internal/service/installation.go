@@ -56,11 +56,11 @@ func (s *Service) info(ctx context.Context, _ Caller, _ *wire.None) (api.Info, e
 		return api.Info{}, err
 	}
 	st := s.engine.Info()
-	version, commit := built()
+	version, commit := Built()
 	info := api.Info{
 		Version: version, Commit: commit, API: "v1",
 		Store: api.StoreInfo{
-			Kind: st.Kind, Version: st.Version, Schema: st.Schema, InstallationID: st.Installation.String(), LogID: st.LogID.String(),
+			Kind: st.Kind, Version: st.Version, Schema: st.Schema, SchemaName: st.Tables, InstallationID: st.Installation.String(), LogID: st.LogID.String(),
 			State: string(s.engine.StoreState(ctx)),
 		},
 		ServerTime: now.Std(), ClockSkew: s.clock.Now().Sub(now.Std()).Round(time.Millisecond),
@@ -80,8 +80,8 @@ func (s *Service) info(ctx context.Context, _ Caller, _ *wire.None) (api.Info, e
 // module is the path under which programs import FlowFabric.
 const module = "github.com/flowfabric/flowfabric"
 
-// built returns version and commit of this module in the running program, as far as the build recorded them.
-func built() (version, commit string) {
+// Built returns version and commit of this module in the running program, as far as the build recorded them.
+func Built() (version, commit string) {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "", ""

@@ -34,7 +34,7 @@ func (s *Service) putNamespace(ctx context.Context, c Caller, r *wire.PutNamespa
 		Description: b.Description, MaxSubmitPerSecond: b.MaxSubmitPerSecond, MaxPayloadBytes: b.MaxPayloadBytes,
 		DefaultQuotas: some(b.DefaultQuotas, func(u api.QuotaUse) core.QuotaUse { return core.QuotaUse(u) }),
 		MaxLanes:      b.MaxLanes, MaxClasses: b.MaxClasses, MaxReady: b.MaxReady, MaxPriority: b.MaxPriority,
-		MaxRequestsPerSecond: b.MaxRequestsPerSecond,
+		MaxRequestsPerSecond: b.MaxRequestsPerSecond, MaxReaders: b.MaxReaders, MaxAuditRowsPerMinute: b.MaxAuditRowsPerMinute,
 	}
 	return namespaceShown(s.engine.PutNamespace(ctx, c.admin(), r.Name, settings, c.action(b.AdminFields, r.IfMatch)))
 }
@@ -57,6 +57,6 @@ func namespaceOf(n core.Namespace) *api.Namespace {
 		Description: s.Description, MaxSubmitPerSecond: s.MaxSubmitPerSecond, MaxPayloadBytes: s.MaxPayloadBytes,
 		DefaultQuotas: some(s.DefaultQuotas, func(u core.QuotaUse) api.QuotaUse { return api.QuotaUse(u) }),
 		MaxLanes:      s.MaxLanes, MaxClasses: s.MaxClasses, MaxReady: s.MaxReady, MaxPriority: s.MaxPriority,
-		MaxRequestsPerSecond: s.MaxRequestsPerSecond,
+		MaxRequestsPerSecond: s.MaxRequestsPerSecond, MaxReaders: s.MaxReaders, MaxAuditRowsPerMinute: s.MaxAuditRowsPerMinute,
 	}}
 }

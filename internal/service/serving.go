@@ -21,8 +21,8 @@ type Backend interface {
 	OnlyNamespace(ctx context.Context, name string) (bool, error)
 	RecordRefusal(ctx context.Context, c Caller, r Refusal) error
 	TakeRate(ctx context.Context, name string, perSecond, want int) (got int, wait time.Duration, err error)
-	HoldPlaces(ctx context.Context, name string, most, want int) (got int, err error)
-	NamespaceRates(ctx context.Context, namespace string) (submits, requests int, err error)
+	AcquireSlots(ctx context.Context, name string, most, want int) (got int, err error)
+	NamespaceBounds(ctx context.Context, namespace string) (NamespaceBounds, error)
 	StoreTime() time.Time
 	Collector() metrics.Collector
 	NamespaceCollector(namespaces []string) metrics.Collector
@@ -98,17 +98,24 @@ func (s *Service) TakeRate(ctx context.Context, name string, perSecond, want int
 	return got, wait, api.AsError(err)
 }
 
-// HoldPlaces sets how many of most places this process wants to hold from now on, and returns how many it holds. It must be
+// AcquireSlots sets how many of most places this process wants to hold from now on, and returns how many it holds. It must be
 // called again within 15 s.
-func (s *Service) HoldPlaces(ctx context.Context, name string, most, want int) (int, error) {
-	got, err := s.engine.HoldPlaces(ctx, name, most, want)
+func (s *Service) AcquireSlots(ctx context.Context, name string, most, want int) (int, error) {
+	got, err := s.engine.AcquireSlots(ctx, name, most, want)
 	return got, api.AsError(err)
 }
 
-// NamespaceRates returns how many submits and requests per second the namespace permits; 0: not set.
-func (s *Service) NamespaceRates(ctx context.Context, namespace string) (submits, requests int, err error) {
-	submits, requests, err = s.engine.NamespaceRates(ctx, namespace)
-	return submits, requests, api.AsError(err)
+// NamespaceBounds are the settings of a namespace that servers enforce; 0: not set.
+type NamespaceBounds struct {
+	Submits, Requests int // per second over all servers
+	Readers           int // calls that wait for something to read, in each server
+}
+
+// NamespaceBounds returns what servers enforce for a namespace. The answer is at most a few seconds old, and reflects changes made by this process
+// at once.
+func (s *Service) NamespaceBounds(ctx context.Context, namespace string) (NamespaceBounds, error) {
+	set, err := s.engine.NamespaceBounds(ctx, namespace)
+	return NamespaceBounds{Submits: set.MaxSubmitPerSecond, Requests: set.MaxRequestsPerSecond, Readers: set.MaxReaders}, api.AsError(err)
 }
 
 // StoreTime returns the store's clock as last read, advanced by the host's clock.

@@ -26,7 +26,7 @@ var idleStates = map[string]bool{
 
 // idle reports whether the goroutine stands still. One that listens for hints of other processes does, although it reads from a
 // connection: hints change nothing but latency. One that waits for the background reader of a connection does not: the driver
-// starts that reader from a timer, so that it is nobody's child. One that tries again to begin a transaction on SQLite does not, either:
+// starts that reader from a timer, so that it is the child of none. One that tries again to begin a transaction on SQLite does not, either:
 // it goes on by a timer of the host, whatever clock the test turns.
 func (g *goroutine) idle() bool {
 	if strings.Contains(g.text, ".WaitForNotification(") {

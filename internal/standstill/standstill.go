@@ -84,7 +84,7 @@ func (fam *Family) Await(ctx context.Context) error {
 	}
 }
 
-// lull waits until no call lasts and, in a family that makes calls, none has begun for a pause: whoever has an answer often asks again.
+// lull waits until no call lasts and, in a family that makes calls, none has begun for a pause: a caller that has an answer often asks again.
 func (fam *Family) lull(ctx context.Context) error {
 	for before := int64(0); ; {
 		begun := fam.begun.Load()
@@ -101,7 +101,7 @@ func (fam *Family) lull(ctx context.Context) error {
 }
 
 // So long a breath is left to the others between two looks. It decides nothing: a look itself is exact. But a look stops everybody, so that
-// those who wait for long look less and less often, and nobody spends most of the time on looking. To see whether a call lasts costs nothing.
+// those who wait for long look less and less often, and most of the time is not spent on looking. To see whether a call lasts costs nothing.
 const (
 	pause    = 100 * time.Microsecond
 	shortest = 500 * time.Microsecond

@@ -85,7 +85,21 @@ type Schema struct {
 	Kind  string
 	Level int // of the database
 	Known int // of this program
-	Steps []SchemaStep
+	// Oldest is the step that a program must know to run on the database. 0: the database does not say, and programs must know its level.
+	Oldest int
+	Steps  []SchemaStep
+	// Tables is the schema of the database with the tables, Moves the one that they are to be moved to; "": there is nothing to move.
+	Tables, Moves string
+	// Programs have the database open.
+	Programs []Program
+}
+
+// Program is a program that has a database open.
+type Program struct {
+	Version   string
+	Known     int // the last step that it knows
+	StartedAt base.Time
+	SeenAt    base.Time // when it last said so
 }
 
 // SchemaStep is one step of the schema.
@@ -94,14 +108,25 @@ type SchemaStep struct {
 	Name    string
 	Applied bool          // the database has it
 	Took    time.Duration // of one that was just applied
+	Needs   int           // what a program must know to run beside it; 0: it only adds, and any program that could run before may
 }
 
 // CheckDetail is the name of the detail in a refusal to open a store that names the related doctor check (U165).
 const CheckDetail = "check"
 
-// Newer is the refusal of a schema that is newer than the program (U163).
+// OnlyTakes reports whether the steps that the database lacks only take away what older programs need. A program works without them.
+func (s Schema) OnlyTakes() bool {
+	for _, step := range s.Steps {
+		if !step.Applied && step.Needs == 0 {
+			return false
+		}
+	}
+	return s.Level > 0
+}
+
+// Newer is the refusal of a schema that is newer than the program, unless the schema says that such a program may run (U163).
 func (s Schema) Newer() error {
-	if s.Level <= s.Known {
+	if s.Level <= s.Known || s.Oldest > 0 && s.Oldest <= s.Known {
 		return nil
 	}
 	return base.Invalid("store", "the store has schema %d, this program knows schema %d", s.Level, s.Known).With(CheckDetail, "schema").
@@ -124,7 +149,7 @@ func (s Schema) Target(to int) (int, error) {
 	case err != nil:
 		return 0, err
 	case to == 0:
-		return s.Known, nil
+		return max(s.Known, s.Level), nil
 	case to < 0 || to > s.Known:
 		return 0, base.Invalid("to", "there is no schema %d, the last one is %d", to, s.Known)
 	case to < s.Level:

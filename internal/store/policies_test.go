@@ -31,7 +31,7 @@ func TestL11_a_policy_that_cannot_be_read_never_can(t *testing.T) {
 	t.Parallel()
 	var p Policies
 	for range 2 {
-		if _, err := p.decode([]byte(`{"nobody":1}`)); base.CodeOf(err) != base.CodeCorruption {
+		if _, err := p.decode([]byte(`{"missing":1}`)); base.CodeOf(err) != base.CodeCorruption {
 			t.Fatal(err)
 		}
 	}

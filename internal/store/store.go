@@ -102,6 +102,7 @@ type Info struct {
 	Kind         string    // sqlite, postgres
 	Version      string    // of the database
 	Schema       int       // migration level
+	Tables       string    // schema of the database with the tables; "": none
 	Installation base.UUID // fixed when the schema was created
 	LogID        base.UUID // identity of the event log: changes when a copy is restored, and with Changes.NewLogID (E32)
 	Shared       bool      // other processes may have this database open

@@ -130,7 +130,7 @@ func settleAnswer(v reflect.Value) {
 		page.Progress = 0 // nothing counts
 	}
 	if input, ok := v.Addr().Interface().(*api.NamedInput); ok && !input.Present {
-		input.Result = api.Payload{} // it is told by its absence
+		input.Result = api.Payload{} // its absence says so
 	}
 	if edge, ok := v.Addr().Interface().(*api.EdgeView); ok && edge.Outcome == "" {
 		edge.Run = 0 // it is not shown

@@ -20,11 +20,11 @@ func TestU11_what_the_rules_refuse_is_told_under_the_parameter_that_gave_it(t *t
 			}
 			given := func(in, name string) bool { return in == string(param.in) && name == param.name }
 			if got := Place(o, argument, given); got != want {
-				t.Errorf("%s: %s comes by %s, and is told as %s", o.ID, argument, want, got)
+				t.Errorf("%s: %s comes by %s, and is named as %s", o.ID, argument, want, got)
 			}
 			none := func(string, string) bool { return false }
 			if got := Place(o, argument, none); !strings.HasPrefix(got, "/") && len(p.carriersOf(argument)) == 1 && got != want {
-				t.Errorf("%s: without it %s is told as %s", o.ID, want, got)
+				t.Errorf("%s: without it %s is named as %s", o.ID, want, got)
 			}
 		}
 	}

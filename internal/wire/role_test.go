@@ -83,7 +83,7 @@ var specified = []struct{ rule, routes, roles string }{
 	{"U100", "PUT /v1/lanes/{lane}, POST /v1/lanes/{lane}/pause, POST /v1/lanes/{lane}/resume, POST /v1/lanes/{lane}/drain, POST /v1/lanes/{lane}/disable", "O"},
 	{"U101", "GET /v1/namespaces, GET /v1/namespaces/{name}, PUT /v1/namespaces/{name}, DELETE /v1/namespaces/{name}", "A"},
 	{"U102", "GET /v1/workers, GET /v1/workers/{instance}, GET /v1/workers/{instance}/leases", "R"},
-	{"U103", "POST /v1/workers/{instance}/drain, POST /v1/workers/{instance}/undrain, POST /v1/workers/{instance}/dead, POST /v1/workers/drain", "O W"},
+	{"U103", "POST /v1/workers/{instance}/drain, POST /v1/workers/{instance}/undrain, POST /v1/workers/{instance}/dead, POST /v1/workers/drain, POST /v1/workers/undrain", "O W"},
 	{"U104", "GET /v1/api-keys, POST /v1/api-keys, GET /v1/api-keys/{id}, PATCH /v1/api-keys/{id}, DELETE /v1/api-keys/{id}, POST /v1/api-keys/{id}/rotate", "A"},
 	{"U105", "GET /v1/keys, POST /v1/keys/seed, POST /v1/keys/rotate, POST /v1/keys/{kid}/revoke", "A"},
 	{"U106", "GET /v1/events", "R S W"},

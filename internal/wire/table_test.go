@@ -208,7 +208,7 @@ func TestU23_only_answers_with_a_secret_are_marked_so(t *testing.T) {
 	}
 }
 
-// holdsSecret reports whether an answer has a field that nobody on the way may keep.
+// holdsSecret reports whether an answer has a field that must not be cached.
 func holdsSecret(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Slice, reflect.Pointer:

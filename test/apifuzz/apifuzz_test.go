@@ -87,7 +87,7 @@ func (f *fuzzer) admitCallers() {
 	}
 	info.Body.Close()
 	if info.StatusCode == http.StatusOK {
-		return // nobody is asked
+		return // no key is asked for
 	}
 	f.w.callers = nil
 	for _, role := range []string{"admin", "read", "submit", "work", "operate", "admin"} {
@@ -104,7 +104,7 @@ func (f *fuzzer) admitCallers() {
 		f.mem.own[key.ID] = true
 		f.w.callers = append(f.w.callers, who)
 	}
-	f.w.callers = append(f.w.callers, caller{name: "nobody"})
+	f.w.callers = append(f.w.callers, caller{name: "missing"})
 }
 
 // fuzz sends so many requests after it has reached every operation, and then looks what they left behind.

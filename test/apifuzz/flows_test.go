@@ -9,7 +9,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// graph is a flow that can grow: a, which has succeeded, b after it, and step-1, which waits for nobody.
+// graph is a flow that can grow: a, which has succeeded, b after it, and step-1, which waits for none.
 type graph struct {
 	flow, edge string
 	a, b       string // executions

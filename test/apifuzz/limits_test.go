@@ -115,7 +115,7 @@ func (f *fuzzer) tendLimits() {
 	f.do(wire.PutQuota.Operation, "q", `{"concurrency_limit":10000,"rate_limit":100000}`)
 	f.do(wire.PutQuota.Operation, "k", `{"concurrency_limit":10000,"per_key":true}`)
 	f.do(wire.CreateBudget.Operation, "", `{"name":"team","dimensions":{"tokens":{"hard":1000000000,"default_reserve":1}}}`)
-	f.do(wire.PutQuota.Operation, "spare-1", `{}`) // those that nobody uses can be deleted
+	f.do(wire.PutQuota.Operation, "spare-1", `{}`) // those that are not used can be deleted
 	f.do(wire.CreateBudget.Operation, "", `{"name":"spare-1","dimensions":{"tokens":{}}}`)
 	ctx, budgets := f.t.Context(), f.w.Budgets()
 	var covering []*api.BudgetStatus

@@ -16,7 +16,7 @@ type memory struct {
 	waits      []wait              // the newest last
 	graphs     []graph             // the newest last
 	ended      string              // a flow that has ended
-	own        map[string]bool     // ids of the keys that the fuzzer itself uses: nobody may change those
+	own        map[string]bool     // ids of the keys that the fuzzer itself uses: they must not be changed
 }
 
 // lease is one that a claim answered.

@@ -8,7 +8,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// The names of what the fuzzer makes. A namespace of the tests is made and deleted again; nobody works there.
+// The names of what the fuzzer makes. A namespace of the tests is made and deleted again; no worker works there.
 var (
 	lanes      = []string{"default", "default", "slow", "rare"}
 	kinds      = []string{"job", "job", "mail"}

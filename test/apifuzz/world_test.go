@@ -47,10 +47,10 @@ type world struct {
 	http    *http.Client
 	log     *faults
 	callers []caller // the first may do everything
-	open    bool     // nobody needs a key
+	open    bool     // no caller needs a key
 }
 
-// caller is somebody with a key, or nobody in particular.
+// caller is a caller with a key, or an anonymous one.
 type caller struct {
 	name, key  string
 	everywhere bool

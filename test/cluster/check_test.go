@@ -73,7 +73,7 @@ func replayLog(t *testing.T, log []engine.LoggedEvent) map[base.UUID]*life {
 		}
 	}
 	if lapsed == 0 {
-		t.Error("no lease lapsed: nobody died in time to prove anything")
+		t.Error("no lease lapsed: no worker died in time to prove anything")
 	}
 	return lives
 }
@@ -177,7 +177,7 @@ func checkRecords(ctx context.Context, t *testing.T, e *engine.Engine, j *journa
 	}
 }
 
-// checkReachable looks at everything while much of it still waits, runs or is held: nobody forgot any of it (I17), and it is
+// checkReachable looks at everything while much of it still waits, runs or is held: none of it was forgotten (I17), and it is
 // filed as its record says (I18). Sweeps may be at work meanwhile.
 func checkReachable(ctx context.Context, t *testing.T, e *engine.Engine, s store.Store) {
 	t.Helper()
@@ -203,7 +203,7 @@ func takeSnapshot(ctx context.Context, t *testing.T, e *engine.Engine, s store.S
 	if err != nil {
 		t.Fatal(err)
 	}
-	known := map[base.UUID]bool{} // those of whose submit nobody was told too
+	known := map[base.UUID]bool{} // those whose submit was not answered too
 	for _, ev := range log {
 		if !ev.ExecutionID.IsZero() {
 			known[ev.ExecutionID.UUID] = true
@@ -217,7 +217,7 @@ func takeSnapshot(ctx context.Context, t *testing.T, e *engine.Engine, s store.S
 }
 
 // checkIndexes looks at the records, the log, the queues, the places of lanes and the search rows once everything is over: they
-// all say the same (I18), and nobody kept a place (LI17).
+// all say the same (I18), and no place was kept (LI17).
 func checkIndexes(ctx context.Context, t *testing.T, e *engine.Engine, s store.Store) {
 	t.Helper()
 	found, err := invariants.Audit(ctx, s)

@@ -16,7 +16,7 @@ import (
 // journal is what callers were told, over all engines. Those in other processes write it down line by line.
 type journal struct {
 	mu        sync.Mutex
-	out       io.Writer // nil: nobody else reads it
+	out       io.Writer // nil: it is not read elsewhere
 	violation func(format string, args ...any)
 	ids       []base.ID
 	seen      map[base.UUID]bool

@@ -109,7 +109,7 @@ func meteredUnder(ctx context.Context, t *testing.T, e *engine.Engine) (sum int6
 	}
 }
 
-// grabs is a process that waits until it is told to begin, takes all that it gets, says so, and holds on to it until it is killed.
+// grabs is a process that waits for the signal to begin, takes all that it gets, says so, and holds on to it until it is killed.
 func grabs(at string) error {
 	ctx := context.Background()
 	e, _, err := open(ctx, at)

@@ -16,8 +16,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
-// nobody is who has nothing but a token.
-var nobody = engine.Caller{Principal: "nobody", Actor: "client", Namespaces: []string{"nowhere"}}
+// stranger is a caller who has nothing but a token.
+var stranger = engine.Caller{Principal: "missing", Actor: "client", Namespaces: []string{"nowhere"}}
 
 // party is several engines on one store.
 type party struct {
@@ -115,7 +115,7 @@ func (p *party) race(round int, id base.GivenID, s engine.SuspendAnswer) (accept
 	}
 	for n := range 64 {
 		run(func() error {
-			got, err := p.of(n).Signal(p.ctx, nobody, nil, s.Tokens[0], core.SignalCommand{WaitpointID: s.Waitpoints[0].ID, Name: "go"})
+			got, err := p.of(n).Signal(p.ctx, stranger, nil, s.Tokens[0], core.SignalCommand{WaitpointID: s.Waitpoints[0].ID, Name: "go"})
 			mu.Lock()
 			defer mu.Unlock()
 			if err == nil {
@@ -235,7 +235,7 @@ func TestW16_W27_WI2_tokens_stay_good_while_keys_are_rotated_under_the_signals(t
 						}
 						token = read.Token
 					}
-					if _, err := p.of(n+i).Signal(p.ctx, nobody, nil, token, core.SignalCommand{WaitpointID: waitpoint, Name: "go"}); err != nil {
+					if _, err := p.of(n+i).Signal(p.ctx, stranger, nil, token, core.SignalCommand{WaitpointID: waitpoint, Name: "go"}); err != nil {
 						p.t.Errorf("a token that is good: %v", err)
 						return
 					}
@@ -258,7 +258,7 @@ func TestW18_W21_a_revoked_key_is_dead_in_every_process_at_once(t *testing.T) {
 		id, s := p.suspend(nil)
 		waitpoint, token := s.Waitpoints[0].ID, s.Tokens[0]
 		deliver := func(e *engine.Engine, token keyring.Token) base.Code {
-			_, err := e.Signal(p.ctx, nobody, nil, token, core.SignalCommand{WaitpointID: waitpoint, Name: "not yet"})
+			_, err := e.Signal(p.ctx, stranger, nil, token, core.SignalCommand{WaitpointID: waitpoint, Name: "not yet"})
 			return base.CodeOf(err)
 		}
 		for n := range 8 {

@@ -30,7 +30,7 @@ const (
 var (
 	breaking flowfabric.Kind[flowfabric.None, flowfabric.None] = "breaking"
 	quick    flowfabric.Kind[flowfabric.None, flowfabric.None] = "quick"
-	endless  flowfabric.Kind[flowfabric.None, flowfabric.None] = "endless" // nobody works on it
+	endless  flowfabric.Kind[flowfabric.None, flowfabric.None] = "endless" // no worker takes it
 )
 
 // cascades submits a flow whose first member fails, and says how far the skips are, until it is killed.
@@ -221,7 +221,7 @@ func (h *halfway) goesOn(t *testing.T, store string, check func(ctx context.Cont
 	told := toldOf(ctx, t, client)
 	for i := range h.members {
 		if n := told[h.members[i].ID]["execution.completed"]; n != 1 {
-			t.Errorf("F28, F50: the end of %s is told %d times", h.members[i].Name, n)
+			t.Errorf("F28, F50: the end of %s is reported %d times", h.members[i].Name, n)
 		}
 	}
 	if found, err := client.Admin().Integrity(ctx); err != nil || !found.OK {

@@ -146,7 +146,7 @@ func (h *house) tell(t *testing.T) {
 	h.get(t, "/v1/info", "ffk_abcdefghijkl_"+strings.Repeat("A", 43), http.StatusUnauthorized)
 }
 
-// note is work that nobody does unless the story says so.
+// note is work that is not done unless the story says so.
 const note flowfabric.Kind[string, string] = "note"
 
 func (h *house) submit(t *testing.T, o flowfabric.SubmitOptions) flowfabric.ID {

@@ -131,7 +131,7 @@ func portsFor(t *testing.T, server string) func(string) string {
 // given counts the ports that pages were given.
 var given atomic.Int32
 
-// freeAddress is an address for a server of a page. Its port lies below those that systems give to whoever asks for any: nobody gets it
+// freeAddress is an address for a server of a page. Its port lies below those that systems give to programs that ask for any: none gets it
 // before that server listens.
 func freeAddress(t *testing.T) string {
 	t.Helper()

@@ -1,6 +1,8 @@
 package docs
 
 import (
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -67,6 +69,51 @@ func checkClaims(p page, bodies map[string][]string) (faults []string) {
 		if n == 0 && section != lastSection {
 			faults = append(faults, p.name+": "+section+": no claim")
 		}
+	}
+	return faults
+}
+
+// TestU179_no_page_and_no_manifest_puts_a_secret_on_a_command_line holds that what people copy leaves secrets out of the list of processes.
+func TestU179_no_page_and_no_manifest_puts_a_secret_on_a_command_line(t *testing.T) {
+	t.Parallel()
+	holds(t, checkCommandLines)
+	for _, name := range files(".yaml") {
+		text, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, fault := range secretsInArguments(name, string(text)) {
+			t.Error(fault)
+		}
+	}
+}
+
+func TestU179_a_secret_on_a_command_line_is_found(t *testing.T) {
+	t.Parallel()
+	planted{
+		{"```text\n$ docker run --env FF_API_KEY --env FF_LISTEN=127.0.0.1:1 -e FF_STORE_FILE=/s x\n```\n", ""},
+		{"```text\n$ kubectl create secret generic x --from-file=key\n```\n", ""},
+		{"```text\n$ export FF_API_KEY=\"$(cat key)\"\n```\n", ""},
+		{"```text\n$ kubectl create secret generic x --from-literal=key=1\n```\n", "--from-literal"},
+		{"```text\n$ docker run --env FF_BOOTSTRAP_ADMIN_KEY=\"$(cat key)\" x\n```\n", "FF_BOOTSTRAP_ADMIN_KEY"},
+		{"```text\n$ docker run -e FF_MASTER_KEY=1 x\n```\n", "FF_MASTER_KEY"},
+		{"```text\n$ flowfabric list --key \"$(cat key)\"\n```\n", "--key"},
+	}.finds(t, checkCommandLines)
+}
+
+// secretArgument finds secrets among the arguments of programs, which all users of a host can list.
+var secretArgument = regexp.MustCompile(`--from-literal\b|(?:--env|-e)[ =]FF_\w*(?:KEY|SECRET|PASSWORD)=\S|--(?:key|master-key|new-master-key|signing-secret)[ =]["'$]\S*`)
+
+func checkCommandLines(p page) (faults []string) {
+	for _, b := range p.blocks {
+		faults = append(faults, secretsInArguments(p.name, b.text)...)
+	}
+	return faults
+}
+
+func secretsInArguments(name, text string) (faults []string) {
+	for _, found := range secretArgument.FindAllString(text, -1) {
+		faults = append(faults, name+": a secret on a command line: "+found)
 	}
 	return faults
 }

@@ -145,7 +145,7 @@ func TestU240_the_first_good_answer_wins_and_who_still_thinks_is_cancelled(t *te
 	})
 }
 
-// A chat endpoint answers for all runners: one of them wins, and nobody fails.
+// A chat endpoint answers for all runners: one of them wins, and none fails.
 func TestU234_a_chat_endpoint_may_run_the_race(t *testing.T) {
 	t.Parallel()
 	chat := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

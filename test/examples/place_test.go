@@ -58,7 +58,7 @@ func careless(ctx context.Context) context.Context {
 	return engine.WithHooks(ctx, engine.Hooks{UnsafeDurability: true})
 }
 
-// place is where a story is told, and where its facts are then looked up.
+// place is where a story is printed, and where its facts are then looked up.
 type place struct{ stage.Stage }
 
 // open is a client that sees a namespace of the place.

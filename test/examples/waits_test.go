@@ -29,7 +29,7 @@ func waits(t *testing.T, c *flowfabric.Client, id flowfabric.ID) (causes []strin
 	return causes, signals
 }
 
-func TestU236_a_release_goes_live_by_two_of_three_people_and_fails_when_nobody_decides(t *testing.T) {
+func TestU236_a_release_goes_live_by_two_of_three_people_and_fails_without_a_decision(t *testing.T) {
 	t.Parallel()
 	everywhere(t, approval.Approval, func(t *testing.T, p *place) {
 		c := p.open(t, "default")

@@ -80,7 +80,7 @@ func play(t *testing.T, s scenario, r *try, n int, kind fault) (remains []string
 		if tries == 10 {
 			t.Fatalf("%s: not answered after %d tries: %v", s.name, tries, err)
 		}
-		r.host.Step(time.Second) // whoever pauses after a failure is over it
+		r.host.Step(time.Second) // pauses after a failure are over
 		answer, err = r.drive(call)
 	}
 	r.rest()

@@ -13,7 +13,7 @@ type fault string
 
 const (
 	deadlock fault = "before it is applied" // nothing happens, the database says so and asks to try again
-	dropped  fault = "connection dropped"   // nothing happens, nobody says anything
+	dropped  fault = "connection dropped"   // nothing happens, and no error comes
 	lost     fault = "after it is applied"  // it happens, the answer is lost
 
 	// The same of calls that write alone, where those that read are nothing new.

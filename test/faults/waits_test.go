@@ -22,8 +22,8 @@ func TestTimersOfWaitsSurviveAFaultInAnyStoreCallOfTheSweep(t *testing.T) {
 	onStores(t, timedWaits(), dropped, lost)
 }
 
-// nobody is who has nothing but a token, and sends every request under a key.
-var nobody = engine.Caller{Principal: "nobody", Actor: "client", Namespaces: []string{"nowhere"}, RequestKey: "once"}
+// stranger is a caller who has nothing but a token, and sends every request under a key.
+var stranger = engine.Caller{Principal: "missing", Actor: "client", Namespaces: []string{"nowhere"}, RequestKey: "once"}
 
 // waitFor is a suspend at a fresh waitpoint a, until a signal go arrives.
 func waitFor(f core.Fence) core.SuspendCommand {
@@ -134,7 +134,7 @@ func beginning() []scenario {
 		})),
 		on("suspend whose condition is met", suspend(client, func(r *try, f core.Fence, cmd *core.SuspendCommand) {
 			made := r.pending(f)
-			must(r, discard(r.e.Signal(r.ctx, nobody, nil, made.Token, core.SignalCommand{WaitpointID: made.ID, Name: "go", Payload: core.Payload{Data: []byte("early")}})))
+			must(r, discard(r.e.Signal(r.ctx, stranger, nil, made.Token, core.SignalCommand{WaitpointID: made.ID, Name: "go", Payload: core.Payload{Data: []byte("early")}})))
 			cmd.IdempotencyKey, cmd.Waitpoints = "k", []core.Binding{{UsePending: true, ID: made.ID}}
 		})),
 		on("close_waitpoint", func(r *try, f core.Fence) func() (any, error) {
@@ -171,11 +171,11 @@ func meeting() []scenario {
 			}
 		}
 	}
-	unkeyed := nobody
+	unkeyed := stranger
 	unkeyed.RequestKey = ""
 	all := []scenario{
 		on("signal that meets the condition", signal(unkeyed, "go", "k")),
-		on("signal under a request key", signal(nobody, "go", "")),
+		on("signal under a request key", signal(stranger, "go", "")),
 		on("signal that does not", signal(unkeyed, "stop", "k")),
 		on("approve of the one waitpoint that is active", approve(key, false)),
 		on("approve of a waitpoint", approve(engine.Operator{}, true)),
@@ -228,7 +228,7 @@ func linking(on func(string, func(*try, engine.SuspendAnswer) func() (any, error
 			return bare(func() error { return r.e.RevokeLink(r.ctx, operator, link.ID, nil, key) })
 		}),
 		on("claim of what was resumed", func(r *try, s engine.SuspendAnswer) func() (any, error) {
-			must(r, discard(r.e.Signal(r.ctx, nobody, nil, s.Tokens[0], core.SignalCommand{WaitpointID: s.Waitpoints[0].ID, Name: "go", Payload: core.Payload{Data: []byte("it")}})))
+			must(r, discard(r.e.Signal(r.ctx, stranger, nil, s.Tokens[0], core.SignalCommand{WaitpointID: s.Waitpoints[0].ID, Name: "go", Payload: core.Payload{Data: []byte("it")}})))
 			return func() (any, error) {
 				got, err := r.e.Claim(r.ctx, client, r.claimRequest("c"))
 				if err != nil || len(got.Tasks) != 1 {

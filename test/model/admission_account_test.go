@@ -123,7 +123,7 @@ type job struct {
 	charged    []*purse
 	reserved   map[*purse]map[string]int64
 	starts     []*start // of its grant
-	late       bool     // its lease lapsed, and nobody took over
+	late       bool     // its lease lapsed, and was not taken over
 	lapsed     []*purse // to which that was charged
 	bereft     bool     // one of these was deleted since
 	asked      *purse   // whose approval it waits for
@@ -411,7 +411,7 @@ type verdict struct {
 // booking is a report of usage on its way into the books.
 type booking struct {
 	w     *account
-	j     *job // whose ledger and meters; nil: nobody's
+	j     *job // whose ledger and meters; nil: of none
 	lines []*purse
 	holds bool // the job's own reservation is drawn first
 	usage map[string]int64

@@ -294,7 +294,7 @@ func (m *machine) report() {
 	if (j.status == runs || j.late) && m.d.rarely("again", 3) {
 		m.reportOf(j, r)
 	}
-	if j.asked != nil && j.status == suspends && !m.d.rarely("nobody decides yet", 3) {
+	if j.asked != nil && j.status == suspends && !m.d.rarely("no decision yet", 3) {
 		m.resume()
 	}
 }

@@ -303,7 +303,7 @@ func (m *machine) checkQuotas(s *subject, records map[base.UUID]*core.Execution)
 	}
 }
 
-// checkEpochs looks at the budgets right after a boundary, before the sweep (BI9): nobody sees the old epoch.
+// checkEpochs looks at the budgets right after a boundary, before the sweep (BI9): the old epoch is not seen.
 func (m *machine) checkEpochs() {
 	for _, p := range m.w.purses {
 		if p.next == 0 {

@@ -55,7 +55,7 @@ var actions = []action{
 
 const home = "n1" // the namespace of all this work
 
-// quota is what is fixed of the quotas of these tests: their windows, so that nobody asks what a longer one remembers.
+// quota is what is fixed of the quotas of these tests: their windows, so that no test asks what a longer one remembers.
 var rations = map[string]ration{"q1": {window: 2000}, "q2": {window: 5000, perKey: true}, "q3": {window: 1000}}
 
 // needsOf are the quotas that submits attach.
@@ -77,7 +77,7 @@ func (m *machine) some(statuses ...string) *job {
 	return pickOne(m.d, "job", fit...)
 }
 
-// led is some with a command that leads there, if nobody is.
+// led is some with a command that leads there, if none is.
 func (m *machine) led(status string, lead func()) *job {
 	if j := m.some(status); j != nil {
 		return j
@@ -170,7 +170,7 @@ func (m *machine) policy(j *job) (text []byte, code base.Code) {
 			j.named = []*purse{named}
 			p["budget_ids"] = []string{pickOne(m.d, "by", named.name, named.id.String())}
 		} else if m.d.rarely("unknown budget", 3) {
-			p["budget_ids"], code = []string{"nobody's"}, base.CodeInvalidPolicy
+			p["budget_ids"], code = []string{"missing"}, base.CodeInvalidPolicy
 		}
 	}
 	if j.brings != nil || m.d.rarely("own budget", 5) {
@@ -214,7 +214,7 @@ func (m *machine) leaseTTL() base.Millis {
 	return pickOne(m.d, "ttl", base.Millis(500), 5000, 90_000, 90_000)
 }
 
-// claim predicts exactly which jobs a claim takes (SI1, SI3, SI10, SI12), and that one which matches nobody changes nothing (SI2).
+// claim predicts exactly which jobs a claim takes (SI1, SI3, SI10, SI12), and that one which matches nothing changes nothing (SI2).
 func (m *machine) claim() { m.claimBy(pickOne(m.d, "instance", crew...)) }
 
 func (m *machine) claimBy(i instance) { m.claimWith(m.ask(i), m.leaseTTL()) }

@@ -50,7 +50,7 @@ func (m *machine) putDefaults() {
 	m.claimWith(engine.ClaimRequest{WorkerID: workerOf("i1"), InstanceID: "i1", LaneOrder: "listed", Max: 3, Lanes: []string{"b"}}, 90_000)
 }
 
-// addDefaults attaches to a job what its namespace gives and it does not name. What is gone limits nobody.
+// addDefaults attaches to a job what its namespace gives and it does not name. What is gone limits nothing.
 func (m *machine) addDefaults(j *job) {
 	named := slices.Clone(j.needs)
 	for _, n := range m.w.gives {

@@ -88,7 +88,7 @@ func (m *machine) explain(j *job, s *subject) core.Explanation {
 	return got
 }
 
-// checkNext is S58: the latest of the known times, and none where a cause stands whose end nobody knows.
+// checkNext is S58: the latest of the known times, and none where a cause stands whose end is not known.
 func (m *machine) checkNext(s *subject, j *job, e core.Explanation) {
 	var want base.Time
 	for _, b := range e.Blockers {
@@ -100,7 +100,7 @@ func (m *machine) checkNext(s *subject, j *job, e core.Explanation) {
 		want = max(want, b.Until)
 	}
 	if e.NextEligibleAt != want {
-		m.d.t.Fatalf("S58: %s: %s may run at %s, it is told %s: %+v", s.name, j.id, want, e.NextEligibleAt, e.Blockers)
+		m.d.t.Fatalf("S58: %s: %s may run at %s, explain says %s: %+v", s.name, j.id, want, e.NextEligibleAt, e.Blockers)
 	}
 }
 
@@ -111,7 +111,7 @@ func (m *machine) checkExplain() {
 	}
 }
 
-func TestSI11_SI14_whoever_removes_what_explain_lists_gets_the_work_by_the_next_claim(t *testing.T) {
+func TestSI11_SI14_removing_what_explain_lists_gets_the_work_by_the_next_claim(t *testing.T) {
 	t.Parallel()
 	successes := &tally{succeeded: map[string]int{}}
 	life := func(rt *rapid.T) {
@@ -167,7 +167,7 @@ func (m *machine) free(j *job) {
 			return
 		}
 		if next {
-			m.d.t.Fatalf("SI14: nothing keeps %s and nobody is before it, and a claim does not take it: %+v", j.id, e)
+			m.d.t.Fatalf("SI14: nothing keeps %s and none is before it, and a claim does not take it: %+v", j.id, e)
 		}
 	}
 	m.d.t.Fatalf("SI11: %s does not run, whatever is removed", j.id)
@@ -199,7 +199,7 @@ func (m *machine) remove(j *job, b core.Blocker) {
 	case core.BlockerConcurrency:
 		m.raiseQuota(b.Key)
 	default:
-		m.d.t.Fatalf("nobody knows how to remove %+v", b)
+		m.d.t.Fatalf("it is not known how to remove %+v", b)
 	}
 }
 

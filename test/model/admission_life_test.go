@@ -137,7 +137,7 @@ func (w *account) end(j *job) {
 	w.shrink()
 }
 
-// lapse is the end of a lease that nobody renewed (L103).
+// lapse is the end of a lease that was not renewed (L103).
 func (w *account) lapse(j *job) {
 	w.leave(j, false, true)
 	const most = 10

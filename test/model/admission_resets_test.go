@@ -114,7 +114,7 @@ func (m *machine) jump() {
 	m.step(at)
 	known := m.crew
 	m.crew = nil
-	for _, i := range known { // nobody has heard of them for long
+	for _, i := range known { // they were not heard of for long
 		m.register(i)
 	}
 }

@@ -63,7 +63,7 @@ func (m *machine) each(what string, code base.Code, do func(ctx context.Context,
 	m.serve()
 }
 
-// tell is each for what is not done before the follow-up work is: nobody looks yet whether a claim gets something.
+// tell is each for what is not done before the follow-up work is: it is not checked yet whether a claim gets something.
 func (m *machine) tell(what string, code base.Code, do func(ctx context.Context, s *subject) error) {
 	m.number++
 	m.doing, _, _ = strings.Cut(what, " ")

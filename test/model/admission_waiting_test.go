@@ -50,7 +50,7 @@ func (m *machine) claimWaiting() {
 	m.did("claim that waits")
 	m.begins(r)
 	for range 3 {
-		if m.waiting != nil && !m.d.rarely("nobody helps", 6) {
+		if m.waiting != nil && !m.d.rarely("no help", 6) {
 			m.makeWay(m.waiting)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
-// worker picks a job that runs, or now and then one whose lease lapsed and that nobody took over (L36).
+// worker picks a job that runs, or now and then one whose lease lapsed and that was not taken over (L36).
 func (m *machine) worker() *job {
 	if m.d.rarely("late", 2) {
 		var late []*job

@@ -16,7 +16,7 @@ type fabric struct {
 	nets  []*net
 	knots []*knot
 
-	ended    []*knot  // whose ends nobody has been told of yet
+	ended    []*knot  // whose ends are not known yet
 	work     []func() // that follows a commit
 	races    races
 	happened func(what string)
@@ -156,7 +156,7 @@ func meets(kind, outcome string) bool {
 	}[kind], outcome)
 }
 
-// fateOf is what becomes of a join: each edge is met, lost, or may still become either. Whoever has enough edges even at the worst holds, who
+// fateOf is what becomes of a join: each edge is met, lost, or may still become either. A join that has enough edges even at the worst holds, one that
 // has too few even at the best is lost (FI5).
 func fateOf(spec core.JoinSpec, met, lost, open int, sealed bool) string {
 	n := met + lost + open

@@ -56,7 +56,7 @@ func (m *loom) find() {
 }
 
 // forget takes a flow out of the account that not every engine has made: its node had begun and ended within one command, and which piece
-// of follow-up work comes first is nobody's business.
+// of follow-up work comes first is not fixed.
 func (w *fabric) forget(n *net) {
 	n.parent.below = nil
 	w.nets = slices.DeleteFunc(w.nets, func(other *net) bool { return other == n })

@@ -192,7 +192,7 @@ func (m *loom) drawWait(sp *spawning) *asking {
 	if m.d.rarely("all", 2) {
 		a.r.Names = nil
 	}
-	if m.d.rarely("nobody", 12) {
+	if m.d.rarely("missing", 12) {
 		a.r.Names, a.code = append(a.r.Names, "zz"), base.CodeChildNotFound
 	}
 	a.r.Join = m.spec(max(len(names), 1))

@@ -3,7 +3,7 @@ package model
 import "slices"
 
 // Why a loser is cancelled (F31). Joins that were decided both ways at once may each cancel it, and whose follow-up work comes first is
-// nobody's business: byEither stands for the one or the other.
+// not fixed: byEither stands for the one or the other.
 const (
 	bySatisfied, byImpossible = "join_satisfied", "join_impossible"
 	byEither                  = "join_satisfied or join_impossible"
@@ -15,7 +15,7 @@ type races struct {
 	torn bool           // there were some of both kinds at a time
 }
 
-// leaveLosers leaves it to follow-up work to cancel those of the candidates that nobody needs since a decision.
+// leaveLosers leaves it to follow-up work to cancel those of the candidates that are not needed since a decision.
 func (w *fabric) leaveLosers(held bool, candidates []*knot) {
 	why := byImpossible
 	if held {

@@ -170,7 +170,7 @@ func (k *trial) oneOrder() {
 	}
 }
 
-// step moves the clock once nobody is on the way to look at it.
+// step moves the clock once no goroutine is about to look at it.
 func (k *trial) step(d time.Duration) {
 	k.rest()
 	k.clock.Step(d)
@@ -339,7 +339,7 @@ func (m *reference) recognises(cmd command) bool {
 		return c.Cmd.IdempotencyKey != "" || !c.Cmd.SignalID.IsZero() || c.C.RequestKey != ""
 	case linkCommand:
 		return c.O.RequestKey != ""
-	case tokenCommand: // to read one is told each time
+	case tokenCommand: // each read of one is recorded
 		return c.O.RequestKey != ""
 	default:
 		return true

@@ -374,7 +374,7 @@ func (m *reference) digest() []string {
 }
 
 // stale reports whether a command carries a fence that speaks for no lease: neither for the one that is held, nor for one that
-// lapsed and that nobody took over (L34, L36).
+// lapsed and that was not taken over (L34, L36).
 func (m *reference) stale(cmd command) bool {
 	var id base.GivenID
 	var f core.Fence

@@ -209,7 +209,7 @@ func (d *drawing) tokenOfAnother() keyring.Token {
 func (d *drawing) damaged(id base.UUID) keyring.Token {
 	shown := d.m.signing.tokens[id]
 	if len(shown) == 0 || d.rarely("no token", 4) {
-		return keyring.TokenOf(pickOne(d, "text", "", "x", ":", "k0:", "k0:"+strings.Repeat("a", 63), "nobody:"+strings.Repeat("a", 64)))
+		return keyring.TokenOf(pickOne(d, "text", "", "x", ":", "k0:", "k0:"+strings.Repeat("a", 63), "missing:"+strings.Repeat("a", 64)))
 	}
 	text := []byte(pickOne(d, "token", shown...).Reveal())
 	at := d.under("place", len(text))

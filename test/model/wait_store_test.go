@@ -81,7 +81,7 @@ func readWait(d *core.WaitState, doc *store.Doc) (err error) {
 	case 'L':
 		return into(&d.LinkEnds, doc, core.DecodeLinkEnd)
 	default:
-		return fmt.Errorf("nobody knows what this is")
+		return fmt.Errorf("it is not known what this is")
 	}
 }
 

@@ -97,7 +97,7 @@ func TestB27_a_refused_admission_is_no_breach_and_the_first_budget_acts(t *testi
 	})
 }
 
-func TestB28_without_a_reporter_that_goes_on_nobody_is_failed_or_suspended(t *testing.T) {
+func TestB28_without_a_running_reporter_no_execution_is_failed_or_suspended(t *testing.T) {
 	t.Parallel()
 	leave := func(command, more string) func(t *testing.T, w *world, k task) {
 		return func(t *testing.T, w *world, k task) {

@@ -21,10 +21,10 @@ func TestB24_a_charge_is_for_a_budget_and_those_above_it(t *testing.T) {
 		w.budgetHas(t, "team", 55, 0, 0)
 		w.budgetHas(t, "above", 50, 0, 5)
 		w.budgetShows(t, "above", fields{"breach_count": 2, "last_breach.dimension": "tokens", "last_breach.execution_id": nil})
-		w.get(t, "/v1/budgets/team/spend").wants(t, 200).shows(t, fields{"items.0": nil}) // nobody has used it
+		w.get(t, "/v1/budgets/team/spend").wants(t, 200).shows(t, fields{"items.0": nil}) // it was not used
 		w.budgetCharge(t, "team", `{"tokens":1,"money":1}`, "").refuses(t, 400, "unknown_dimension").shows(t, fields{"field": "/usage/money"})
 		w.budgetCharge(t, "above", `{"pages":1}`, "").refuses(t, 400, "unknown_dimension")
-		w.budgetCharge(t, "nobody", `{"tokens":1}`, "").refuses(t, 404, "budget_not_found")
+		w.budgetCharge(t, "missing", `{"tokens":1}`, "").refuses(t, 404, "budget_not_found")
 		for usage, code := range map[string]string{`{}`: "invalid_usage", `{"tokens":-1}`: "invalid_usage", `{"wall_ms":1}`: "reserved_dimension"} {
 			w.budgetCharge(t, "team", usage, "").refuses(t, 400, code)
 		}
@@ -89,7 +89,7 @@ func TestB25_release_touches_one_execution_and_this_epoch_only(t *testing.T) {
 		w.budgetHas(t, "team", 5, 0, 0)
 		w.budgetHas(t, "above", 25, 0, 7)
 		w.get(t, "/v1/budgets/team/spend?epoch=1").wants(t, 200).shows(t, fields{"items.0.execution_id": b.id, "items.0.used.tokens": 20})
-		w.post(t, "/v1/budgets/nobody/release", `{"execution_id":"`+a.id+`"}`).refuses(t, 404, "budget_not_found")
+		w.post(t, "/v1/budgets/missing/release", `{"execution_id":"`+a.id+`"}`).refuses(t, 404, "budget_not_found")
 	})
 }
 

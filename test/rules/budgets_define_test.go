@@ -135,7 +135,7 @@ func TestB2_a_definition_that_cannot_be_is_refused_with_its_field(t *testing.T) 
 		for fields, code := range map[string]string{
 			`,"scope":{"type":"flow","value":"` + missing + `"}`:      "flow_not_found",
 			`,"scope":{"type":"execution","value":"` + missing + `"}`: "execution_not_found",
-			`,"parent":"nobody"`: "budget_not_found",
+			`,"parent":"missing"`: "budget_not_found",
 		} {
 			w.post(t, "/v1/budgets", `{"name":"a",`+one+fields+`}`).refuses(t, 404, code)
 		}

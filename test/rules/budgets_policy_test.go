@@ -23,10 +23,10 @@ func TestB3_a_policy_that_names_no_budget_is_refused_at_the_door(t *testing.T) {
 			w.budget(t, fmt.Sprint("b", i), budgetTokens(100))
 		}
 		for body, code := range map[string]string{
-			`"budget_ids":["b1","nobody"]`:                                "invalid_policy",
+			`"budget_ids":["b1","missing"]`:                               "invalid_policy",
 			`"budget_ids":["0190a5d0-ac96-774b-bcce-b302099a8057"]`:       "invalid_policy",
 			`"budget_ids":[""]`:                                           "invalid_policy",
-			`"policy":{"budget_ids":["nobody"]}`:                          "invalid_policy",
+			`"policy":{"budget_ids":["missing"]}`:                         "invalid_policy",
 			`"budget_ids":[` + list(17, named) + `]`:                      "invalid_policy",
 			`"estimate":{"tokens":-1}`:                                    "invalid_policy",
 			`"estimate":{"Tokens":1}`:                                     "invalid_policy",
@@ -36,8 +36,8 @@ func TestB3_a_policy_that_names_no_budget_is_refused_at_the_door(t *testing.T) {
 			`"budgets":[` + list(5, own) + `]`:                            "invalid_policy",
 			`"budgets":[{"name":"x","dimensions":{"tokens":{"hard":0}}}]`: "invalid_budget",
 
-			`"budgets":[` + own(0) + `,{"name":"x","parent":"nobody","dimensions":{"a":{}}}]`: "invalid_policy",
-			`"budgets":[` + own(0) + `,{"name":"b1","dimensions":{"a":{}}}]`:                  "budget_already_exists",
+			`"budgets":[` + own(0) + `,{"name":"x","parent":"missing","dimensions":{"a":{}}}]`: "invalid_policy",
+			`"budgets":[` + own(0) + `,{"name":"b1","dimensions":{"a":{}}}]`:                   "budget_already_exists",
 		} {
 			status := max(400, map[string]int{"budget_already_exists": 409}[code])
 			w.post(t, "/v1/executions", `{"kind":"k",`+body+`}`).refuses(t, status, code)

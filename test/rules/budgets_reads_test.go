@@ -96,7 +96,7 @@ func TestB40_lists_have_their_filters_and_their_order(t *testing.T) {
 		w.get(t, "/v1/budgets/all/spend?epoch=2").wants(t, 200).shows(t, fields{"items.0.epoch": 2, "items.0.total": 7, "items.1": nil})
 		w.get(t, "/v1/budgets/all/spend?epoch=1&execution="+bare(ids[0])).wants(t, 200).shows(t, fields{"items.0.total": 10, "items.1": nil})
 		for _, of := range []string{"epochs", "spend"} {
-			w.get(t, "/v1/budgets/nobody/"+of).refuses(t, 404, "budget_not_found")
+			w.get(t, "/v1/budgets/missing/"+of).refuses(t, 404, "budget_not_found")
 		}
 	})
 }

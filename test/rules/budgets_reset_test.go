@@ -108,8 +108,8 @@ func budgetEpochs(t *testing.T, w *world, hand *clock.Manual) {
 		"items.3.epoch": 1, "items.3.dimensions.tokens.used": 10, "items.3.dimensions.tokens.overrun": 2, "items.3.breach_count": 1, "items.3.soft_breach_count": 1,
 		"items.3.started_at": budgetMoment(start), "items.3.ended_at": budgetMoment(start.Add(time.Hour)), "items.4": nil,
 	})
-	w.budgetVerb(t, "nobody", "reset").refuses(t, 404, "budget_not_found")
-	w.get(t, "/v1/budgets/nobody").refuses(t, 404, "budget_not_found")
+	w.budgetVerb(t, "missing", "reset").refuses(t, 404, "budget_not_found")
+	w.get(t, "/v1/budgets/missing").refuses(t, 404, "budget_not_found")
 
 	w.complete(t, l, `1`)
 	turn(7*24*time.Hour - time.Millisecond) // B26

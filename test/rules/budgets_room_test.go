@@ -91,7 +91,7 @@ func TestB33_who_waits_starts_best_first_and_as_many_as_fit(t *testing.T) {
 	})
 }
 
-func TestB34_nobody_stays_blocked_while_there_is_room(t *testing.T) {
+func TestB34_no_execution_stays_blocked_while_there_is_room(t *testing.T) {
 	t.Parallel()
 	const runs, workers = 30, 6
 	onEveryStore(t, func(t *testing.T, w *world) {

@@ -69,7 +69,7 @@ func (w *world) budgetVerb(t testing.TB, budget, verb string) reply {
 	return w.post(t, "/v1/budgets/"+budget+"/"+verb, `{}`)
 }
 
-// budgetBlocked checks that work waits for room in a budget, and what it is told of it.
+// budgetBlocked checks that work waits for room in a budget, and what is shown of it.
 func (w *world) budgetBlocked(t testing.TB, id string, detail fields) {
 	t.Helper()
 	x := w.state(t, id, fields{"status": "blocked", "reason": "waiting_for_budget"})

@@ -35,7 +35,7 @@ func TestB4_an_update_changes_what_it_names_if_the_revision_is_the_expected_one(
 			w.budgetPatch(t, "crew", body).refuses(t, 400, want[0]).shows(t, fields{"field": want[1]})
 		}
 		w.budgetPatch(t, "crew", `{"name":"taken"}`).refuses(t, 409, "budget_already_exists")
-		w.budgetPatch(t, "nobody", `{}`).refuses(t, 404, "budget_not_found")
+		w.budgetPatch(t, "missing", `{}`).refuses(t, 404, "budget_not_found")
 		if now := w.get(t, "/v1/budgets/crew").wants(t, 200); string(now.body) != string(kept.body) {
 			t.Errorf("a refusal changed it:\n%s\n%s", kept.body, now.body)
 		}
@@ -63,7 +63,7 @@ func TestB4_a_limit_does_not_go_below_what_is_used_and_reserved(t *testing.T) {
 	})
 }
 
-func TestB5_a_closed_budget_admits_nobody_refuses_charges_and_still_books_what_is_leased(t *testing.T) {
+func TestB5_a_closed_budget_admits_no_work_refuses_charges_and_still_books_what_is_leased(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, w *world) {
 		w.budget(t, "above", budgetTokens(100))
@@ -92,7 +92,7 @@ func TestB5_a_closed_budget_admits_nobody_refuses_charges_and_still_books_what_i
 		w.budgetCharge(t, "team", `{"tokens":1}`, "").refuses(t, 409, "budget_closed")
 		w.budgetHas(t, "team", 8, 1, 0)
 		for _, verb := range []string{"close", "reopen"} {
-			w.budgetVerb(t, "nobody", verb).refuses(t, 404, "budget_not_found")
+			w.budgetVerb(t, "missing", verb).refuses(t, 404, "budget_not_found")
 		}
 	})
 }

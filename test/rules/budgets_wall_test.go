@@ -60,7 +60,7 @@ func budgetTimeIsMeasured(t *testing.T, w *world, hand *clock.Manual) {
 	w.budgetMeter(t, k.id, fields{"wall_ms": all})
 	w.budgetShows(t, "time", fields{"exhausted.0": "wall_ms", "last_breach.dimension": "wall_ms", "last_breach.execution_id": k.id})
 
-	w.budget(t, "minute", `"dimensions":{"wall_ms":{"hard":100000}}`) // nobody says how much: a minute, or what there is
+	w.budget(t, "minute", `"dimensions":{"wall_ms":{"hard":100000}}`) // it is not said how much: a minute, or what there is
 	k = w.budgetLong(t, `"budget_ids":["minute"]`)
 	w.budgetWall(t, "minute", 0, 60_000, 0)
 	other := w.budgetLong(t, `"budget_ids":["minute"]`)
@@ -73,7 +73,7 @@ func budgetTimeIsMeasured(t *testing.T, w *world, hand *clock.Manual) {
 	w.budgetMeter(t, other.id, fields{"wall_ms": 1500})
 }
 
-// budgetTimeIsUsedUp shows B17 and B27 for the other actions, and B29 for an approval that nobody gives.
+// budgetTimeIsUsedUp shows B17 and B27 for the other actions, and B29 for an approval that is not given.
 func budgetTimeIsUsedUp(t *testing.T, w *world, hand *clock.Manual) {
 	for action, want := range map[string]fields{
 		"fail":                 {"status": "failed", "reason": "budget_exceeded"},
@@ -88,7 +88,7 @@ func budgetTimeIsUsedUp(t *testing.T, w *world, hand *clock.Manual) {
 		w.state(t, k.id, want)
 		w.budgetWall(t, action, 5000, 0, 0)
 		w.budgetShows(t, action, fields{"breach_count": 1, "last_breach.dimension": "wall_ms"})
-		if action == "suspend_for_approval" { // B29: nobody answers
+		if action == "suspend_for_approval" { // B29: no answer comes
 			budgetPass(hand, time.Minute)
 			w.budgetBecomes(t, k.id, "failed")
 		}

@@ -52,7 +52,7 @@ func TestF40_F42_what_is_decided_already_is_answered_at_once_and_the_lease_is_ke
 			t.Errorf("the result is %s", result.body)
 		}
 		w.state(t, k.id, fields{"status": "running", "lease.lease_id": k.text(t, k.of("lease.lease_id"))})
-		w.complete(t, open, `1`) // let_run, the default: nobody was cancelled
+		w.complete(t, open, `1`) // let_run, the default: none was cancelled
 		w.complete(t, k, `1`)
 	})
 }
@@ -212,7 +212,7 @@ func TestF43_a_spawn_that_waits_does_both_or_neither(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, w *world) {
 		k := w.parent(t, "")
-		w.under(t, k, "spawn", `"children":[`+nodes("a")+`],"wait":{"names":["nobody"]}`).refuses(t, 404, "child_not_found")
+		w.under(t, k, "spawn", `"children":[`+nodes("a")+`],"wait":{"names":["missing"]}`).refuses(t, 404, "child_not_found")
 		w.under(t, k, "spawn", `"children":[`+nodes("a")+`],"wait":{"timeout_ms":0}`).refuses(t, 400, "invalid_argument")
 		w.get(t, at(k.id)+"/children").wants(t, 200).count(t, "items", 0)
 		w.state(t, k.id, fields{"status": "running"})
@@ -224,7 +224,7 @@ func TestF43_a_spawn_that_waits_does_both_or_neither(t *testing.T) {
 		w.does(t, "a")
 		back := w.take(t, "parent")
 		back.shows(t, fields{"tasks.0.resumed.cause": "children"}).lists(t, "tasks.0.resumed.children", "name", "a", "c")
-		for _, loser := range []string{"b", "c"} { // b leads to nobody but c
+		for _, loser := range []string{"b", "c"} { // b leads only to c
 			w.over(t, at(spawned.text(t, "children."+loser)), fields{"status": "cancelled", "reason": "join_satisfied", "cancellation.source": "join"})
 		}
 		w.under(t, back, "spawn", both).wants(t, 200).shows(t, fields{"created": 0, "wait.outcome": "ready", "wait.state": "satisfied", "children": spawned.field(t, "children")})

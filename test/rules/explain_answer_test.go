@@ -8,14 +8,14 @@ import (
 func TestS57_a_sub_flow_is_told_by_its_members(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, w *world) {
-		g := w.flow(t, `{"kind":"outer","nodes":[{"name":"sub","flow":{"nodes":[{"name":"x","kind":"job"},{"name":"y","kind":"job","lane":"nobody"}]}}]}`)
+		g := w.flow(t, `{"kind":"outer","nodes":[{"name":"sub","flow":{"nodes":[{"name":"x","kind":"job"},{"name":"y","kind":"job","lane":"missing"}]}}]}`)
 		id := g.member(t, "sub")
 		w.complete(t, w.claim(t, "default"), `1`)
 		w.keptBy(t, id, "subflow").shows(t, fields{
 			"status": "blocked", "reason": "waiting_for_subflow", "blockers.0.data.done": 1, "blockers.0.data.needed": 2, "blockers.0.data.state": "open",
 			"position": nil, "next_eligible_at": nil,
 		})
-		w.complete(t, w.claim(t, "nobody"), `1`)
+		w.complete(t, w.claim(t, "missing"), `1`)
 		comes(t, "the node has ended", func() bool { return w.get(t, at(id)).text(t, "status") == "succeeded" })
 		w.keptBy(t, id)
 	})
@@ -46,7 +46,7 @@ func TestS57_all_causes_that_stand_are_listed_in_the_order_of_the_table(t *testi
 		w.send(t, "PUT", "/v1/lanes/"+w.named("lane"), `{}`).wants(t, 200) // open, without a cap
 		w.staff(t, `"max_concurrent":1`)
 		asleep := w.started(t, `"priority":9`)
-		w.under(t, asleep, "spawn", `"children":[{"name":"c","kind":"job","lane":"nobody"}],"wait":{}`).wants(t, 200)
+		w.under(t, asleep, "spawn", `"children":[{"name":"c","kind":"job","lane":"missing"}],"wait":{}`).wants(t, 200)
 		w.post(t, at(asleep.id)+"/hold", `{}`).wants(t, 200)
 		w.keptBy(t, asleep.id, "children", "operator_hold")
 		promised := w.granted(t, "")

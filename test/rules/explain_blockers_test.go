@@ -9,7 +9,7 @@ import (
 
 // obstacle is a cause of the table of S57: how it comes about, the numbers that it carries and how it goes.
 type obstacle struct {
-	staff  string // more fields of the worker that is there; "none": nobody
+	staff  string // more fields of the worker that is there; "none": no worker
 	make   func(t *testing.T, w *world) (id string)
 	carry  func(w *world, why reply, t *testing.T) fields // of the blocker
 	remove func(t *testing.T, w *world, id string)
@@ -50,7 +50,7 @@ var ownCauses = map[string]obstacle{
 	}, remove: func(t *testing.T, w *world, _ string) { w.complete(t, w.claim(t, "default"), `1`) }},
 	"children": {make: func(t *testing.T, w *world) string {
 		k := w.started(t, "")
-		w.under(t, k, "spawn", `"children":[{"name":"x","kind":"job","lane":"default"},{"name":"y","kind":"job","lane":"nobody"}],`+
+		w.under(t, k, "spawn", `"children":[{"name":"x","kind":"job","lane":"default"},{"name":"y","kind":"job","lane":"missing"}],`+
 			`"wait":{"policy":"any_of","timeout_ms":600000}`).wants(t, 200)
 		return k.id
 	}, carry: func(_ *world, why reply, t *testing.T) fields {

@@ -72,7 +72,7 @@ func TestF49_F50_F53_each_policy_with_members_in_every_status(t *testing.T) {
 	}
 }
 
-// afterCancel shows what a cancel means for who runs, for edges and for whoever reads events.
+// afterCancel shows what a cancel means for running members, for edges and for readers of events.
 func (w *world) afterCancel(t testing.TB, g graph, policy string, running task) {
 	t.Helper()
 	switch policy {
@@ -193,7 +193,7 @@ func TestF52_a_stronger_policy_replaces_a_weaker_one_and_nothing_else_does(t *te
 				w.does(t, "b")
 			}
 			w.over(t, g.path, fields{"state": "cancelled"})
-			cancel("cancel_all", "three").wants(t, 200).shows(t, fields{"policy": policy, "reason": reason, "state": "cancelled"}) // nobody is left
+			cancel("cancel_all", "three").wants(t, 200).shows(t, fields{"policy": policy, "reason": reason, "state": "cancelled"}) // none is left
 		}
 	})
 }

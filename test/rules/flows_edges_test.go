@@ -28,10 +28,10 @@ func TestF19_an_edge_is_refused_and_the_refusal_tells_why(t *testing.T) {
 			at     string
 			more   fields
 		}{
-			{edge("nobody", "nobody"), 400, "self_referencing_edge", "", nil},
+			{edge("missing", "missing"), 400, "self_referencing_edge", "", nil},
 			{edge("a", g.member(t, "a")), 400, "self_referencing_edge", "", nil},
-			{edge("nobody", "b"), 404, "execution_not_in_flow", "/from", nil},
-			{edge("a", "nobody"), 404, "execution_not_in_flow", "/to", nil},
+			{edge("missing", "b"), 404, "execution_not_in_flow", "/from", nil},
+			{edge("a", "missing"), 404, "execution_not_in_flow", "/to", nil},
 			{edge("a", w.fresh(t, g.id)), 404, "execution_not_in_flow", "/to", nil},
 			{edge("b", "c"), 409, "dependency_already_exists", "", fields{
 				"current.edge.edge_id": there, "current.edge.kind": "any_terminal", "current.edge.pass": "in", "current.edge.from": "b", "current.edge.to": "c",
@@ -48,9 +48,9 @@ func TestF19_an_edge_is_refused_and_the_refusal_tells_why(t *testing.T) {
 			{edge("a", "done"), 409, "downstream_already_started", "", fields{"current.status": "succeeded"}},
 			{edge("a", "gone"), 409, "downstream_already_started", "", fields{"current.status": "cancelled"}},
 			{edge("c", "a"), 409, "cycle_detected", "", nil},
-			// Of two faults of one edge the earlier in the list is told.
-			{edge("nobody", "nobody", edgeID), 400, "self_referencing_edge", "", nil},
-			{edge("nobody", "decided", edgeID), 404, "execution_not_in_flow", "/from", nil},
+			// Of two faults of one edge the earlier in the list is reported.
+			{edge("missing", "missing", edgeID), 400, "self_referencing_edge", "", nil},
+			{edge("missing", "decided", edgeID), 404, "execution_not_in_flow", "/from", nil},
 			{edge("b", "c", edgeID), 409, "dependency_already_exists", "", nil},
 			{edge("c", "decided", edgeID), 409, "edge_id_taken", "/edge_id", nil},
 			{edge("decided", "done", edgeID), 409, "edge_id_taken", "/edge_id", nil},

@@ -52,7 +52,7 @@ func TestF14_a_refused_extension_adds_nothing_and_a_node_comes_with_its_edges(t 
 		alone := w.fresh(t, g.id)
 		w.submit(t, `{"kind":"alone","execution_id":"`+alone+`"}`)
 		before := w.seen(t, g)
-		w.extend(t, g, `{"seal":true,"members":[{"execution_id":"`+alone+`","name":"m"}],`+drawn(nodes("b"), edge("a", "b"), edge("a", "nobody"))+`}`).
+		w.extend(t, g, `{"seal":true,"members":[{"execution_id":"`+alone+`","name":"m"}],`+drawn(nodes("b"), edge("a", "b"), edge("a", "missing"))+`}`).
 			refuses(t, 404, "execution_not_in_flow").shows(t, fields{"field": "/edges/1/to"})
 		if after := w.seen(t, g); after != before {
 			t.Errorf("%s\nwas %s", after, before)
@@ -101,7 +101,7 @@ func TestF15_the_checks_of_an_extension_come_in_their_order(t *testing.T) {
 			{"sealed before the rest", sealed, 9, body(badNode, badMember, edge("a", "a")), 409, "flow_sealed", ""},
 			{"revision before nodes", open, 9, body(badNode, badMember, edge("a", "a")), 409, "stale_graph_revision", "header.If-Match"},
 			{"nodes before members", open, 1, body(badNode, badMember, edge("a", "a")), 400, "invalid_argument", "/nodes/0/lane"},
-			{"nodes before members, unknown budget", open, 1, body(node("x", `"budget_ids":["nobody"]`), badMember, edge("a", "a")), 400, "invalid_policy", "/nodes/0/budget_ids/0"},
+			{"nodes before members, unknown budget", open, 1, body(node("x", `"budget_ids":["missing"]`), badMember, edge("a", "a")), 400, "invalid_policy", "/nodes/0/budget_ids/0"},
 			{"members before edges", open, 1, body(badJoin, badMember, edge("a", "a")), 404, "execution_not_found", "/members/0"},
 			{"edges before joins", open, 1, body(badJoin, "", edge("a", "a")), 400, "self_referencing_edge", "/edges/0"},
 			{"joins", open, 1, body(badJoin, ""), 400, "join_without_edges", "/nodes/0/join"},
@@ -243,7 +243,7 @@ func TestF18_a_join_is_set_while_no_edge_leads_to_its_member(t *testing.T) {
 		for _, other := range []string{`{"policy":"all_of"}`, `{"policy":"quorum","k":2}`, `{"policy":"quorum","k":1,"on_satisfied":"cancel_remaining"}`} {
 			set(other).refuses(t, 409, "join_already_fixed")
 		}
-		w.send(t, "PUT", g.path+"/members/nobody/join", `{"policy":"any_of"}`).refuses(t, 404, "execution_not_in_flow")
+		w.send(t, "PUT", g.path+"/members/missing/join", `{"policy":"any_of"}`).refuses(t, 404, "execution_not_in_flow")
 		w.joinIs(t, g, "c", fields{"policy": "quorum", "k": 1, "on_satisfied": "let_run"})
 		w.flowIs(t, g, fields{"graph_revision": 4})
 	})

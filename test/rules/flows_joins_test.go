@@ -47,7 +47,7 @@ func TestF22_F23_F26_every_kind_outcome_policy_and_on_satisfied(t *testing.T) {
 			return more(parts...)
 		}
 		w.extend(t, g, matrix("before")).wants(t, 200)
-		w.flowIs(t, g, fields{"joins.pending": len(want) + 1, "joins.satisfied": nil, "joins.impossible": nil, "counts.expired": 0}) // nobody has ended yet
+		w.flowIs(t, g, fields{"joins.pending": len(want) + 1, "joins.satisfied": nil, "joins.impossible": nil, "counts.expired": 0}) // none has ended yet
 		w.breaks(t, "cause")
 		for _, outcome := range outcomes {
 			if outcome == "expired" {

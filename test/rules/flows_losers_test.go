@@ -96,11 +96,11 @@ func TestF31_a_candidate_whose_other_downstreams_have_ended_is_cancelled(t *test
 		w.does(t, "x")
 		w.lost(t, g, "slow", "join_satisfied")
 		w.does(t, "one")
-		w.flowEnds(t, g, fields{"state": "failed", "counts.cancelled": 2}) // by gone, whom nobody took care of
+		w.flowEnds(t, g, fields{"state": "failed", "counts.cancelled": 2}) // by gone, which has no worker
 	})
 }
 
-func TestF32_let_run_touches_nobody(t *testing.T) {
+func TestF32_let_run_touches_no_member(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, w *world) {
 		g := w.flow(t, whole(nodes("fast", "slow", "bad"), node("first", after("fast", "slow", "bad"), join("any_of")), node("all", after("fast", "slow", "bad"))))

@@ -142,7 +142,7 @@ func TestF60_members_edges_and_joins_are_read_for_themselves(t *testing.T) {
 		if decided.text(t, "decided_at") == "" {
 			t.Errorf("%s", decided.body)
 		}
-		w.get(t, g.path+"/members/nobody/join").refuses(t, 404, "execution_not_in_flow")
+		w.get(t, g.path+"/members/missing/join").refuses(t, 404, "execution_not_in_flow")
 	})
 }
 

@@ -44,7 +44,7 @@ func TestF12_refusals_name_the_place(t *testing.T) {
 			{"lane", whole(nodes("a", "b", "c"), node("d", `"lane":"no lane"`)), 400, "invalid_argument", "/nodes/3/lane"},
 			{"tag", whole(node("a", `"tags":{"":"x"}`)), 400, "invalid_tag_key", "/nodes/0/tags/"},
 			{"policy", whole(node("a", `"policy":{"retry_policy":{"max_retries":-1}}`)), 400, "invalid_policy", "/nodes/0/policy/retry_policy/max_retries"},
-			{"unknown budget", whole(nodes("a"), node("b", `"budget_ids":["nobody"]`)), 400, "invalid_policy", "/nodes/1/budget_ids/0"},
+			{"unknown budget", whole(nodes("a"), node("b", `"budget_ids":["missing"]`)), 400, "invalid_policy", "/nodes/1/budget_ids/0"},
 			{"delay", whole(node("a", `"delay_ms":-1`)), 400, "invalid_argument", "/nodes/0/delay_ms"},
 			{"inner lane", flow(`"nodes":[` + nodes("z") + `,{"name":"a","flow":{"nodes":[` + node("x", `"lane":"no lane"`) + `]}}]`), 400, "invalid_argument", "/nodes/1/flow/nodes/0/lane"},
 			// Names.
@@ -94,11 +94,11 @@ func TestF12_of_several_faults_the_first_in_order_is_told(t *testing.T) {
 			{node("j", join("all_of")), "join_without_edges", "/nodes/0/join"},
 			{edge("u", "s"), "cycle_detected", ""},
 			{edge("u", "u"), "self_referencing_edge", ""},
-			{edge("s", "nobody"), "unknown_name", ""},
+			{edge("s", "missing"), "unknown_name", ""},
 			{node("s"), "duplicate_name", ""},
-			{node("bad3", `"budget_ids":["nobody"]`), "invalid_policy", "/nodes/0/budget_ids/0"},
+			{node("bad3", `"budget_ids":["missing"]`), "invalid_policy", "/nodes/0/budget_ids/0"},
 			{node("bad2", `"lane":"no lane"`), "invalid_argument", "/nodes/0/lane"},
-			{node("bad1", `"budget_ids":["nobody"]`), "invalid_policy", "/nodes/0/budget_ids/0"},
+			{node("bad1", `"budget_ids":["missing"]`), "invalid_policy", "/nodes/0/budget_ids/0"},
 			{edge("s", "u", `"kind":"odd"`), "invalid_flow", ""},
 		} {
 			if c.part != "" {

@@ -9,7 +9,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/clock"
 )
 
-func TestF8_F10_a_graph_is_submitted_in_one_call_and_what_waits_for_nobody_is_ready(t *testing.T) {
+func TestF8_F10_a_graph_is_submitted_in_one_call_and_members_without_edges_are_ready(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, w *world) {
 		g := w.flow(t, `{"kind":"pair","nodes":[{"name":"a","kind":"job"},{"name":"b","kind":"job","after":["a"]}]}`)

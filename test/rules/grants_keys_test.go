@@ -33,8 +33,8 @@ func TestS30_a_key_is_tested_in_order_and_the_first_failure_is_the_answer(t *tes
 		wrongly := func(kid, uuid, digits string) func(k *grantKey) {
 			return func(k *grantKey) { k.kid, k.uuid, k.digits = kid, uuid, digits }
 		}
-		nobody, zeros := "0190f0c2-1111-7aaa-8bbb-0123456789ab", strings.Repeat("0", 64)
-		all := wrongly("nokid", nobody, zeros)
+		absent, zeros := "0190f0c2-1111-7aaa-8bbb-0123456789ab", strings.Repeat("0", 64)
+		all := wrongly("nokid", absent, zeros)
 		steps := []struct {
 			status int
 			code   string
@@ -65,9 +65,9 @@ func TestS30_a_key_is_tested_in_order_and_the_first_failure_is_the_answer(t *tes
 			}, wrongly("nokid", good.uuid, zeros)},
 			{401, "grant_unknown_kid", map[string]func(k *grantKey){
 				"another kid": func(k *grantKey) { k.kid = "nokid" }, "no kid": func(k *grantKey) { k.kid = "" },
-			}, func(k *grantKey) { k.uuid, k.digits = nobody, zeros }},
+			}, func(k *grantKey) { k.uuid, k.digits = absent, zeros }},
 			{404, "grant_unknown", map[string]func(k *grantKey){
-				"no execution":      func(k *grantKey) { k.uuid = nobody },
+				"no execution":      func(k *grantKey) { k.uuid = absent },
 				"another partition": func(k *grantKey) { k.tag = "{fp:" + map[bool]string{true: "2", false: "1"}[k.tag == "{fp:1}"] + "}" },
 				"no grant":          func(k *grantKey) { k.tag, k.uuid = w.tag(t, other), other },
 			}, func(k *grantKey) { k.digits = zeros }},

@@ -55,8 +55,8 @@ func TestS28_S29_the_active_key_signs_and_without_one_nothing_is_looked_for(t *t
 		w.leavesAlone(t, id, w.asksFor(t, id, ""), 503, "signing_key_missing", before)
 		w.asksFor(t, "0190f0c2-1111-7aaa-8bbb-0123456789ab", "").refuses(t, 503, "signing_key_missing")
 		w.post(t, "/v1/work/grants", `{`+w.me()+`,"lanes":["empty"],"wait_ms":60000}`).refuses(t, 503, "signing_key_missing")
-		if nobody := w.get(t, "/v1/workers?state=all").wants(t, 200); len(nobody.items(t, "items")) != 0 {
-			t.Errorf("somebody was registered: %s", nobody.body)
+		if none := w.get(t, "/v1/workers?state=all").wants(t, 200); len(none.items(t, "items")) != 0 {
+			t.Errorf("somebody was registered: %s", none.body)
 		}
 		w.complete(t, w.takes(t, id), `1`)                       // direct claims need no key
 		w.post(t, at(w.job(t, ""))+"/claim", `{}`).wants(t, 200) // nor does an operator (S35)

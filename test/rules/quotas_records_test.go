@@ -116,7 +116,7 @@ func TestS38_a_quota_in_use_is_deleted_by_force_alone_and_its_blocked_rows_are_r
 		w.get(t, "/v1/quotas/"+q).refuses(t, 404, "quota_not_found")
 		comes(t, "what was blocked is ready", func() bool { return w.get(t, at(waiting)).text(t, "status") == "ready" })
 		w.state(t, waiting, fields{"reason": "waiting_for_worker", "blocking_detail": nil})
-		w.complete(t, w.takes(t, waiting), `1`) // it limits nobody
+		w.complete(t, w.takes(t, waiting), `1`) // it limits nothing
 		w.post(t, "/v1/executions", `{"kind":"job",`+attached(q)+`}`).refuses(t, 400, "invalid_policy")
 		w.complete(t, running, `1`)
 

@@ -23,7 +23,7 @@ var lettings = map[string]struct {
 	}},
 	"delay": {"", func(t *testing.T, w *world, k task) { w.under(t, k, "delay", `"delay_ms":600000`).wants(t, 200) }},
 	"children": {"", func(t *testing.T, w *world, k task) {
-		w.under(t, k, "spawn", `"children":[{"name":"c","kind":"other","lane":"nobody"}],"wait":{}`).wants(t, 200)
+		w.under(t, k, "spawn", `"children":[{"name":"c","kind":"other","lane":"missing"}],"wait":{}`).wants(t, 200)
 	}},
 	"release": {`"slots_while_waiting":"hold"`, func(t *testing.T, w *world, k task) {
 		w.under(t, k, "release", "").wants(t, 200)

@@ -49,7 +49,7 @@ func spoil(t *testing.T, address string, kind int) (mend func()) {
 	return func() { t.Helper(); run(`delete from doc where kind = $1`) }
 }
 
-func TestS45_a_record_that_cannot_be_read_admits_nobody_and_stops_nobody_else(t *testing.T) {
+func TestS45_a_record_that_cannot_be_read_admits_nothing_and_stops_no_other_work(t *testing.T) {
 	t.Parallel()
 	for name, site := range sites {
 		t.Run(name, func(t *testing.T) {

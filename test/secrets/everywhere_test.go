@@ -33,12 +33,12 @@ func TestWI6_W27_no_token_and_no_secret_is_left_behind_by_anything_that_issues_o
 				t.Errorf("%s: %d %s", path, status, text)
 			}
 		}
-		places := map[string]string{"the store": w.dump(), "the log": w.logs.String(), "what anybody is told": w.said.String()}
+		places := map[string]string{"the store": w.dump(), "the log": w.logs.String(), "what any caller gets": w.said.String()}
 		for _, witness := range [][2]string{
 			{"the store", "a public key of a waitpoint"},
 			{"the log", "/v1/callbacks/"},
-			{"what anybody is told", "a public key of a waitpoint"},
-			{"what anybody is told", "suspension: <nil>\n"}, // as the program is written down
+			{"what any caller gets", "a public key of a waitpoint"},
+			{"what any caller gets", "suspension: <nil>\n"}, // as the program is written down
 		} {
 			if !strings.Contains(places[witness[0]], witness[1]) {
 				t.Errorf("%s does not even hold %q: the search proves nothing", witness[0], witness[1])

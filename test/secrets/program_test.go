@@ -98,7 +98,7 @@ func (w *world) byProgram() {
 	w.succeeds(&w.said, "", "cancel", execution, "--reason", "it is over")
 }
 
-// looks runs every command that shows waits, keys and settings to whoever may know no token.
+// looks runs every command that shows waits, keys and settings to callers who may know no token.
 func (w *world) looks(execution, waitpoint string) {
 	w.t.Helper()
 	for _, args := range [][]string{

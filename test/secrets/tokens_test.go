@@ -42,7 +42,7 @@ type target struct {
 var (
 	client   = engine.Caller{Principal: "me", Actor: "client"}
 	operator = engine.Caller{Principal: "op", Actor: "operator"}
-	nobody   = engine.Caller{Principal: "nobody", Actor: "client", Namespaces: []string{"nowhere"}}
+	stranger = engine.Caller{Principal: "missing", Actor: "client", Namespaces: []string{"nowhere"}}
 )
 
 // counted writes down how a store is called.
@@ -190,10 +190,10 @@ func (b *bench) again() {
 // use sends a token to a target.
 func (b *bench) use(x *target, token keyring.Token) error {
 	if x.link.IsZero() {
-		_, err := b.e.Signal(b.t.Context(), nobody, nil, token, core.SignalCommand{WaitpointID: x.waitpoint, Name: "go"})
+		_, err := b.e.Signal(b.t.Context(), stranger, nil, token, core.SignalCommand{WaitpointID: x.waitpoint, Name: "go"})
 		return err
 	}
-	_, err := b.e.Decide(b.t.Context(), nobody, token, core.DecideCommand{LinkID: x.link, Decision: "approve"})
+	_, err := b.e.Decide(b.t.Context(), stranger, token, core.DecideCommand{LinkID: x.link, Decision: "approve"})
 	return err
 }
 
@@ -336,7 +336,7 @@ func TestWI5_a_token_that_is_not_good_costs_the_same_whatever_it_is_sent_for(t *
 		for name, waitpoint := range targets {
 			for what, token := range map[string]keyring.Token{"of another": good, "forged": forged} {
 				calls := b.store.since(func() {
-					_, err := b.e.Signal(t.Context(), nobody, nil, token, core.SignalCommand{WaitpointID: waitpoint, Name: "go"})
+					_, err := b.e.Signal(t.Context(), stranger, nil, token, core.SignalCommand{WaitpointID: waitpoint, Name: "go"})
 					if base.CodeOf(err) != base.CodeInvalidToken || err.Error() != keyring.InvalidToken().Error() {
 						t.Errorf("%s, a token %s: %v", name, what, err)
 					}

@@ -72,7 +72,7 @@ type world struct {
 	url     string
 	key     string // an API key that may do everything
 	logs    book
-	said    book // what is told to those who may know no token
+	said    book // what is shown to those who may know no token
 	shown   book // the answers that show one
 }
 

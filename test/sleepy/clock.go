@@ -1,4 +1,4 @@
-// Package sleepy is a clock for tests that decide not only what time it is but also when anybody notices: while nobody is woken,
+// Package sleepy is a clock for tests that decide not only what time it is but also when goroutines notice: while none is woken,
 // time passes and no loop of an engine runs. It knows nothing of engines.
 package sleepy
 
@@ -14,7 +14,7 @@ import (
 // Start is where clocks begin: on the grid of the due index (L19).
 func Start() time.Time { return time.Date(2031, 5, 17, 12, 0, 0, 0, time.UTC) }
 
-// Clock tells the present but lets nobody wake up before Wake is called.
+// Clock tells the present but wakes no goroutine before Wake is called.
 type Clock struct {
 	mu     sync.Mutex
 	now    time.Time
@@ -85,7 +85,7 @@ func (c *Clock) forget(s *sleeper) bool {
 	return true
 }
 
-// Wake wakes whoever is due and reports whether there was anybody.
+// Wake wakes the goroutines that are due and reports whether there were any.
 func (c *Clock) Wake() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -60,7 +60,7 @@ type built struct {
 	info    *buildinfo.BuildInfo
 }
 
-// environment makes the outcome independent of the settings of whoever builds.
+// environment makes the outcome independent of the settings of the user who builds.
 func environment(p platform) []string {
 	return append(os.Environ(),
 		"GOOS="+p.os, "GOARCH="+p.arch, "CGO_ENABLED=0", "GOFLAGS=", "GOEXPERIMENT=", "GOAMD64=v1", "GOARM64=v8.0", "GOFIPS140=off", "GOWORK=off")
@@ -72,7 +72,7 @@ func (b *builder) compile(ctx context.Context, p platform, to string) (built, er
 	if err != nil {
 		return built{}, err
 	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=true", "-ldflags=-s", "-o", to, "./cmd/flowfabric") //nolint:gosec // G204: the arguments are constants and a path of this program
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=true", "-ldflags=-s", "-o", to, "./cmd/flowfabric")
 	cmd.Dir, cmd.Env, cmd.Stderr = b.source, environment(p), os.Stderr
 	if err := cmd.Run(); err != nil {
 		return built{}, fmt.Errorf("go build: %w", err)
@@ -147,7 +147,7 @@ func (b *builder) companions(ctx context.Context) (err error) {
 
 // output runs the program without the settings of the user.
 func (b *builder) output(ctx context.Context, program string, args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, program, args...) //nolint:gosec // G204: the program that was just built
+	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Env, cmd.Stderr = []string{"HOME=" + b.work}, os.Stderr
 	return cmd.Output()
 }

@@ -21,7 +21,7 @@ func debianInstalls(t *testing.T, r *released) {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	for _, name := range []string{"upper", "work", "root"} {
-		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil { //nolint:gosec // G301: it becomes the root directory, which every user reads
+		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -31,7 +31,7 @@ func debianInstalls(t *testing.T, r *released) {
 	}
 	upper := filepath.Join(dir, "upper")
 	for name, from := range map[string]string{"package.deb": r.path(t, ".deb"), "install.sh": "testdata/install.sh"} {
-		if err := os.WriteFile(filepath.Join(upper, name), read(t, from), 0o644); err != nil { //nolint:gosec // G306: as above
+		if err := os.WriteFile(filepath.Join(upper, name), read(t, from), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -40,7 +40,7 @@ func debianInstalls(t *testing.T, r *released) {
 mount -t proc proc "$1/root/proc"
 mount --bind /dev "$1/root/dev"
 exec chroot "$1/root" /bin/sh /install.sh /package.deb`
-	cmd := exec.CommandContext(t.Context(), "unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", inside, "sh", dir) //nolint:gosec // G204: the arguments are those of this test
+	cmd := exec.CommandContext(t.Context(), "unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", inside, "sh", dir)
 	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "DEBIAN_FRONTEND=noninteractive"}
 	text, err := cmd.CombinedOutput()
 	if err != nil {
@@ -76,7 +76,7 @@ func cannotInstall(dir string) string {
 			return tool + " is missing"
 		}
 	}
-	if text, err := exec.Command("unshare", "--mount", "--pid", "--fork", "sh", "-c", view, "sh", dir).CombinedOutput(); err != nil { //nolint:noctx,gosec // it ends at once; G204: the arguments are those of this test
+	if text, err := exec.Command("unshare", "--mount", "--pid", "--fork", "sh", "-c", view, "sh", dir).CombinedOutput(); err != nil {
 		return "a view of the system cannot be mounted: " + strings.TrimSpace(string(text))
 	}
 	return ""

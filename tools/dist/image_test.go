@@ -135,9 +135,9 @@ func (c *container) extract(t *testing.T, img v1.Image) {
 		t.Errorf("the image has the files %q", names)
 	}
 	for dir := c.root; dir != filepath.Dir(os.TempDir()) && dir != "/"; dir = filepath.Dir(dir) {
-		_ = os.MkdirAll(dir, 0o755) //nolint:gosec // G301: the user of the image passes through
+		_ = os.MkdirAll(dir, 0o755)
 		if os.Geteuid() == 0 && strings.HasPrefix(dir, os.TempDir()+"/") {
-			_ = os.Chmod(dir, 0o755) //nolint:gosec // G302: as above
+			_ = os.Chmod(dir, 0o755)
 		}
 	}
 	for _, name := range names {
@@ -163,7 +163,7 @@ func (c *container) extract(t *testing.T, img v1.Image) {
 func (c *container) command(t *testing.T, line []string, variables ...string) *exec.Cmd {
 	t.Helper()
 	if os.Geteuid() == 0 {
-		cmd := exec.CommandContext(t.Context(), line[0], line[1:]...) //nolint:gosec // G204: the command line of the image under test
+		cmd := exec.CommandContext(t.Context(), line[0], line[1:]...)
 		cmd.Path, cmd.Err, cmd.Dir, cmd.Env = line[0], nil, c.config.WorkingDir, append(slices.Clone(c.config.Env), variables...)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: c.root, Credential: &syscall.Credential{Uid: nonRoot, Gid: nonRoot}}
 		return cmd
@@ -173,7 +173,7 @@ func (c *container) command(t *testing.T, line []string, variables ...string) *e
 	for _, arg := range line[1:] {
 		args = append(args, moved.Replace(arg))
 	}
-	cmd := exec.CommandContext(t.Context(), filepath.Join(c.root, line[0]), args...) //nolint:gosec // G204: as above
+	cmd := exec.CommandContext(t.Context(), filepath.Join(c.root, line[0]), args...)
 	cmd.Dir = filepath.Join(c.root, c.config.WorkingDir)
 	for _, v := range slices.Concat(c.config.Env, variables) {
 		cmd.Env = append(cmd.Env, moved.Replace(v))

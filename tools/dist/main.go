@@ -83,8 +83,8 @@ func prepare(dir string) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // G301: what is released may be read by everybody
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, marker), nil, 0o644) //nolint:gosec // G306: what is released may be read by everybody
+	return os.WriteFile(filepath.Join(dir, marker), nil, 0o644)
 }

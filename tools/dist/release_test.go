@@ -108,7 +108,7 @@ func read(t *testing.T, path string) []byte {
 func write(t *testing.T, program []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "flowfabric")
-	if err := os.WriteFile(path, program, 0o755); err != nil { //nolint:gosec // G306: it is a program
+	if err := os.WriteFile(path, program, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -132,7 +132,7 @@ func archiveIsComplete(t *testing.T, r *released) {
 	if needed, err := parsed.ImportedLibraries(); err != nil || len(needed) > 0 || slices.ContainsFunc(parsed.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP }) {
 		t.Errorf("the program needs libraries: %q %v", needed, err)
 	}
-	text, err := exec.CommandContext(t.Context(), write(t, program.data), "version", "--json").Output() //nolint:gosec // G204: the program under test
+	text, err := exec.CommandContext(t.Context(), write(t, program.data), "version", "--json").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func archiveIsComplete(t *testing.T, r *released) {
 
 func git(t *testing.T, args ...string) string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "git", args...) //nolint:gosec // G204: the arguments are those of this test
+	cmd := exec.CommandContext(t.Context(), "git", args...)
 	cmd.Dir, cmd.Env = source, append(os.Environ(), "TZ=UTC")
 	text, err := cmd.Output()
 	if err != nil {
@@ -206,7 +206,7 @@ func materialsAreComplete(t *testing.T, r *released) {
 // from a second clone and an empty build cache.
 func buildsAreEqual(t *testing.T, r *released) {
 	again := filepath.Join(t.TempDir(), "again")
-	cmd := exec.CommandContext(t.Context(), "go", "run", ".", "-source", source, "-out", again, "-platforms", target.String()) //nolint:gosec // G204: the arguments are those of this test
+	cmd := exec.CommandContext(t.Context(), "go", "run", ".", "-source", source, "-out", again, "-platforms", target.String())
 	cmd.Env = append(os.Environ(), "TZ=Asia/Kathmandu", "LANG=C", "TMPDIR="+t.TempDir(), "USER=nobody", "GOFLAGS=")
 	if text, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, text)

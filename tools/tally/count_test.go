@@ -45,7 +45,7 @@ func TestCounting(t *testing.T) {
 			want: "1 passed, 1 failed, 0 skipped", prints: "undefined: x",
 		},
 		{
-			name: "a data race is told, whichever test it is taken for",
+			name: "a data race is reported, whichever test it is taken for",
 			events: `{"Action":"output","Package":"p","Test":"A","Output":"WARNING: DATA RACE\nat x\n"} {"Action":"pass","Package":"p","Test":"A"} ` +
 				`{"Action":"fail","Package":"p","Test":"B"}`,
 			want: "1 passed, 1 failed, 0 skipped", prints: "WARNING: DATA RACE\nat x\nFAIL  p.B",

@@ -1,5 +1,5 @@
 // Package story is the approval example: a release waits for two of three people. One opens the page of a link and decides there, one
-// decides as an operator; a forged link is refused; and what nobody decides in time fails. The example's own program tells it, and so
+// decides as an operator; a forged link is refused; and a release that is not decided in time fails. The example's own program tells it, and so
 // does flowfabric demo.
 package story
 
@@ -23,7 +23,7 @@ import (
 // Approval is the story.
 var Approval = stage.Story{Name: "approval", Tell: tell}
 
-// The time that people have: two days, and a moment for the release that nobody decides.
+// The time that people have: two days, and a moment for the release that is not decided.
 const (
 	patient = 48 * time.Hour
 	hasty   = time.Second
@@ -172,7 +172,7 @@ func (o *office) console(ctx context.Context, run *flowfabric.Run[string]) error
 	return nil
 }
 
-// late is whoever comes when all is decided.
+// late is a person who comes when all is decided.
 func (o *office) late(ctx context.Context, _ *flowfabric.Run[string]) error {
 	code, err := o.browser.refused(ctx, o.post.of(people[1]))
 	if err != nil {
@@ -182,7 +182,7 @@ func (o *office) late(ctx context.Context, _ *flowfabric.Run[string]) error {
 	return nil
 }
 
-// deadline is a release that nobody decides.
+// deadline is a release that is not decided.
 func (o *office) deadline(ctx context.Context) error {
 	run, err := o.submit(ctx, Release{Version: "1.5", Deadline: hasty})
 	if err != nil {

@@ -182,7 +182,7 @@ func (o *office) untilAsked(ctx context.Context) (*flowfabric.Run[string], error
 		case event.Kind == "execution.suspended":
 			return run, nil
 		case event.Kind == "execution.blocked":
-			return nil, errors.New("the budget is used up to the last token, and nobody asks")
+			return nil, errors.New("the budget is used up to the last token, and no approval is asked for")
 		}
 	}
 	return nil, fmt.Errorf("%d essays did not use up the budget", essays)
@@ -210,7 +210,7 @@ func (o *office) approve(ctx context.Context, id flowfabric.ID) error {
 		o.Show("in the inbox: %s (%s)", id, waiting.ReasonCode)
 		return o.decide(ctx, waiting.Waitpoints[0].ID)
 	}
-	return errors.New("nobody is asked")
+	return errors.New("no approval is asked for")
 }
 
 func (o *office) decide(ctx context.Context, waitpoint string) error {

@@ -1,4 +1,4 @@
-// Package story is the incident example: whoever takes a piece of work dies of it, until the engine hands it out no more. An operator
+// Package story is the incident example: each worker that takes a piece of work dies of it, until the engine hands it out no more. An operator
 // asks the engine why at each point, and replays it when the cause is gone.
 package story
 
@@ -56,7 +56,7 @@ func tell(ctx context.Context, s *stage.Stage) error {
 	if _, err := run.Wait(ctx); err != nil {
 		return err
 	}
-	s.Say("The last lease lapses too, and the cap is reached: nobody else is sent after them.")
+	s.Say("The last lease lapses too, and the cap is reached: no other worker gets the work.")
 	if seen, err = point(ctx, s, client, run.ID(), seen); err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func die(ctx context.Context, s *stage.Stage, client *flowfabric.Client, n int) 
 		return err
 	}
 	if len(answer.Tasks) == 0 {
-		return errors.New("nobody was given the work")
+		return errors.New("no worker was given the work")
 	}
 	task := answer.Tasks[0]
 	s.Say("Responder %s takes it (%s, attempt %d) and is never heard of again.", name, task.How, task.Attempt.Index)

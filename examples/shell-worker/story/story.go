@@ -121,7 +121,7 @@ func outcome(x *flowfabric.Execution) string {
 	return string(x.Result.Data)
 }
 
-// startScript starts the worker. wait returns when it has left, and everything it said is told.
+// startScript starts the worker. wait returns when it has left, and all its output was printed.
 func (t teller) startScript(ctx context.Context) (wait func() error, err error) {
 	file := filepath.Join(t.dir, "worker.sh")
 	if err := os.WriteFile(file, script, 0o600); err != nil {

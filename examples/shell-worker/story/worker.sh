@@ -25,7 +25,7 @@ call() {
 	}
 }
 
-# ask gives the lease back until somebody says whether a large picture may be made. Whoever has the token says it: here the worker
+# ask gives the lease back until somebody says whether a large picture may be made. The holder of the token says it: here the worker
 # itself does, as the sender of a callback would, without any key.
 ask() {
 	answer=$(call POST "$at/suspend" '{

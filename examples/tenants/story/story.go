@@ -67,7 +67,7 @@ func (h *house) open(ctx context.Context) (leave func() error, err error) {
 	}
 	key := h.Key
 	if h.Server == "" {
-		// An engine in this process may make the first key: whoever has the store has everything.
+		// An engine in this process may make the first key: access to the store is access to everything.
 		first, err := client.Admin().APIKeys().Create(ctx, api.APIKeySettings{Name: h.Name + "-admin", Roles: []string{"admin"}, Namespaces: []string{"*"}})
 		if err != nil {
 			return nil, err
@@ -91,7 +91,7 @@ func (h *house) open(ctx context.Context) (leave func() error, err error) {
 	}
 	who, err := h.admin.Admin().Whoami(ctx)
 	if err == nil && who.Open {
-		err = &stage.Misuse{Text: "the server asks nobody for keys, so it has one tenant. Take one that does, with the key of an administrator for * in FF_API_KEY"}
+		err = &stage.Misuse{Text: "the server requires no keys, so it has one tenant. Take one that does, with the key of an administrator for * in FF_API_KEY"}
 	}
 	if err != nil {
 		return nil, errors.Join(err, leave())

@@ -154,7 +154,7 @@ func TestL1_the_filter_of_a_bulk_job_gets_bare_ids(t *testing.T) {
 		``:                              ``,
 	} {
 		if got := string(BareFilter(json.RawMessage(text))); got != want {
-			t.Errorf("%s is told as %s, want %s", text, got, want)
+			t.Errorf("%s is shown as %s, want %s", text, got, want)
 		}
 	}
 }

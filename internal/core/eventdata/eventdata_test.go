@@ -103,7 +103,7 @@ func TestE24_a_text_is_found_without_json(t *testing.T) {
 	})
 }
 
-func TestE24_what_nobody_wrote_is_refused(t *testing.T) {
+func TestE24_data_that_was_never_written_is_refused(t *testing.T) {
 	t.Parallel()
 	var o Builder
 	o.Open(FieldLease)
@@ -257,6 +257,6 @@ func TestL1_the_filter_of_a_bulk_job_is_told_with_bare_ids(t *testing.T) {
 	const id = "0190f0c2-1111-7aaa-8bbb-0123456789ab"
 	text := `{"filter":{"flow_id":["{fp:7}:` + id + `"]}}`
 	if got := string(OfJSON(json.RawMessage(text)).JSON()); got != `{"filter":{"flow_id":["`+id+`"]}}` {
-		t.Errorf("%s is told as %s", text, got)
+		t.Errorf("%s is shown as %s", text, got)
 	}
 }

@@ -171,7 +171,7 @@ func (s *KeySet) install(now base.Time, how Sealing, kid string, secret KeySecre
 	s.Keys = append(s.Keys, k)
 }
 
-// KeyLog is what a change of the key set is told to.
+// KeyLog receives the changes of the key set.
 type KeyLog interface {
 	KeyTime() base.Time
 	EmitKey(c KeyChange)

@@ -60,6 +60,7 @@ func New(ctx context.Context, e *txn.Engine) (*Admin, error) {
 	e.OnPhases(txn.Phases{
 		At: txn.AtAudit, Needs: needsChain,
 		Lock:    lockChains,
+		Refuse:  fullChain,
 		Decided: closedChain,
 		Flush:   func(u *txn.Tx) { writeChains(u) },
 	})

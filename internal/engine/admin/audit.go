@@ -22,9 +22,11 @@ type audited interface {
 	txn.Command
 	// Chains returns the namespaces of the rows, once the command's own rows are loaded. None: the command writes no row.
 	Chains(u *txn.Tx) []string
+	// By returns the caller, whose rows may be bounded.
+	By() txn.Caller
 }
 
-// auditChain is the head of a chain inside a unit.
+// auditChain is the head of a chain inside a transaction.
 type auditChain struct {
 	core.AuditChain
 	created bool
@@ -133,6 +135,9 @@ func Audit(u *txn.Tx, c txn.Caller, row core.AuditRow, before, after any) {
 		row.Outcome = core.AuditDone
 	}
 	row = chain.Append(row)
+	if c.Bounded {
+		chain.CountRow(u.Now)
+	}
 	u.Audits = append(u.Audits, row)
 	chain.grown = true
 	body, _ := json.Marshal(row)

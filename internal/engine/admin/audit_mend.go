@@ -16,7 +16,7 @@ import (
 // use up the numbers.
 const auditReach = 1 << 32
 
-// mendChains makes the heads that the unit has locked fit for new rows, whatever they contain, and marks those that are not as the engine left
+// mendChains makes the heads that the transaction has locked fit for new rows, whatever they contain, and marks those that are not as the engine left
 // them. Another process may start a chain that is new here; its rows are then found where none should be, but this commit then fails with Conflict.
 func mendChains(ctx context.Context, u *txn.Tx, refs []store.DocRef) error {
 	for _, ref := range refs {

@@ -77,7 +77,7 @@ func auditKey(ctx context.Context, u *txn.Tx, told bool) (keyring.AuditKey, erro
 	return Of(u).learnAuditKey(&set)
 }
 
-// auditRoll is a list of chains inside a unit.
+// auditRoll is a list of chains inside a transaction.
 type auditRoll struct {
 	core.AuditRoll
 	changed bool
@@ -106,7 +106,7 @@ func decodeRoll(doc *store.Doc) (roll core.AuditRoll, err error) {
 	return roll, nil
 }
 
-// trustChains checks whether the heads that the unit has locked are as the engine left them, and locks the lists that new ones go into.
+// trustChains checks whether the heads that the transaction has locked are as the engine left them, and locks the lists that new ones go into.
 func trustChains(ctx context.Context, u *txn.Tx, refs []store.DocRef) error {
 	if len(refs) == 0 {
 		return nil
@@ -178,11 +178,11 @@ func enroll(u *txn.Tx, namespace string, chain *auditChain) {
 	roll.SealUnder(chain.key, no)
 }
 
-// onceSure logs a foreign change of the audit log after the unit has committed. Before that it may be wrong: a chain that seemed new, and is on its
-// list, may have been started by another process while the unit waited for the list. In that case the commit fails with Conflict.
+// onceSure logs a foreign change of the audit log after the transaction has committed. Before that it may be wrong: a chain that seemed new, and is
+// on its list, may have been started by another process while the transaction waited for the list. In that case the commit fails with Conflict.
 func onceSure(u *txn.Tx, tell func()) { u.After = append(u.After, tell) }
 
-// roll returns the list for the chain of a namespace as the unit has it. A list that is not as the engine left it is still used, and marked as
+// roll returns the list for the chain of a namespace as the transaction has it. A list that is not as the engine left it is still used, and marked as
 // altered.
 func roll(u *txn.Tx, namespace string, key keyring.AuditKey) *auditRoll {
 	no := core.AuditRollOf(namespace)

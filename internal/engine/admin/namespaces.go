@@ -175,7 +175,7 @@ func (e *Admin) Namespaces(ctx context.Context, c txn.Caller, cursor string, lim
 	})
 }
 
-// namespaceAge is how long the settings of namespaces are believed without a look at the store.
+// namespaceAge is how long the settings of namespaces are used without a look at the store.
 const namespaceAge = 4 * time.Second
 
 // namespaceCache remembers the settings of all namespaces, for submits. A submit looks into memory; once in a while one of them
@@ -198,6 +198,13 @@ func (c *namespaceCache) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stale = true
+}
+
+// last returns the settings of a namespace according to the last read.
+func (c *namespaceCache) last(name string) core.NamespaceSettings {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.settings[name]
 }
 
 // knows reports whether the namespace was set up, according to the last read.

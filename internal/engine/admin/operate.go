@@ -173,6 +173,9 @@ func (o *operatorCommand) show(u *txn.Tx, ent *txn.Row, before core.AuditedExecu
 	}
 }
 
+// By returns the caller.
+func (o *operatorCommand) By() txn.Caller { return o.caller }
+
 func (o *operatorCommand) Chains(u *txn.Tx) []string { return ExecutionChain(u, o.caller, o.id) }
 
 // audit writes the change to the audit log (U131).

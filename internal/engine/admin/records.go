@@ -68,6 +68,9 @@ func (a *AdminCommand) Want(w *store.Want, _ bool) {
 	}
 }
 
+// By returns the caller.
+func (a *AdminCommand) By() txn.Caller { return a.Caller }
+
 // Chains returns the audit chains that may get a row.
 func (a *AdminCommand) Chains(u *txn.Tx) []string {
 	if !Audits(a.Caller) {

@@ -61,16 +61,33 @@ func newRefusals() *refusals {
 func (r *refusals) note(now time.Time, kind refusalKind, one refused) (first bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if span := r.spans[kind]; span != nil && (now.Before(span.until) || span.n > 0) {
+	span, first := r.span(now, kind)
+	if !first {
 		span.last, span.n = one, span.n+1
-		return false
 	}
-	r.spans[kind] = &refusalCount{until: now.Add(refusalSpan)}
+	return first
+}
+
+// add counts n refusals that get no row of their own.
+func (r *refusals) add(now time.Time, kind refusalKind, one refused, n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	span, _ := r.span(now, kind)
+	span.last, span.n = one, span.n+n
+}
+
+// span returns the span in which refusals of a kind are counted now, and whether it has just begun. The lock is held.
+func (r *refusals) span(now time.Time, kind refusalKind) (_ *refusalCount, begun bool) {
+	if span := r.spans[kind]; span != nil && (now.Before(span.until) || span.n > 0) {
+		return span, false
+	}
+	span := &refusalCount{until: now.Add(refusalSpan)}
+	r.spans[kind] = span
 	select {
 	case r.begun <- struct{}{}:
 	default:
 	}
-	return true
+	return span, true
 }
 
 // over removes the spans that have ended and returns what they counted, with the end of the next one; zero if none is left. all removes the others
@@ -107,7 +124,23 @@ func (e *Admin) Refused(ctx context.Context, c txn.Caller, r Refusal) error {
 	if !e.refusals.note(e.Cfg.Clock.Now(), kind, one) {
 		return nil
 	}
-	return e.Do(ctx, &one)
+	if c.Bounded { // its request was refused before anything else asked for the settings of its namespace
+		_, _ = e.Spaces.Of(ctx, r.Namespace, e.Cfg.Clock.Now()) // without an answer the last known ones apply
+	}
+	err := e.Do(ctx, &one)
+	if base.CodeOf(err) == base.CodeRateLimited {
+		e.overflow(one)
+		return nil
+	}
+	return err
+}
+
+// overflow counts refusals for which their namespace has no rows left in this minute. All of these become one row, which is not bounded: how
+// many keys a namespace has does not decide how many rows it writes.
+func (e *Admin) overflow(one refused) {
+	n := max(1, one.more)
+	one.caller.Bounded, one.various, one.more = false, true, 0
+	e.refusals.add(e.Cfg.Clock.Now(), refusalKind{namespace: one.refusal.Namespace}, one, n)
 }
 
 // cutText is the text up to a number of bytes, without half a character at its end.
@@ -144,7 +177,12 @@ func (e *Admin) tellCounted(ctx context.Context, all bool) (next time.Time) {
 	slices.SortFunc(counted, func(a, b *refused) int { return strings.Compare(a.refusal.Action, b.refusal.Action) })
 	for _, one := range counted {
 		count, action := one.more, one.refusal.Action
-		if err := e.Do(ctx, one); err != nil {
+		err := e.Do(ctx, one)
+		if base.CodeOf(err) == base.CodeRateLimited && !all {
+			e.overflow(*one)
+			continue
+		}
+		if err != nil {
 			e.Notes.Error("refusals are not in the audit log", "count", count, "action", action, "error", err)
 		}
 	}
@@ -155,12 +193,16 @@ func (e *Admin) tellCounted(ctx context.Context, all bool) (next time.Time) {
 type refused struct {
 	caller  txn.Caller
 	refusal Refusal
-	more    int // refusals that it counts; 0: it is a single one
+	more    int  // refusals that it counts; 0: it is a single one
+	various bool // they were of several principals and actions, of which the row names the last
 }
 
 func (r *refused) Name() string { return "refused" }
 
 func (r *refused) Want(*store.Want, bool) {}
+
+// By returns the caller.
+func (r *refused) By() txn.Caller { return r.caller }
 
 func (r *refused) Chains(*txn.Tx) []string { return []string{r.refusal.Namespace} }
 
@@ -170,7 +212,7 @@ func (r *refused) Decide(u *txn.Tx) error {
 	}
 	var after any
 	if r.more > 0 {
-		row.EntityID, after = "", countedRefusals{r.more} // they may have been about many
+		row.EntityID, after = "", countedRefusals{r.more, r.various} // they may have been about many
 	}
 	Audit(u, r.caller, row, nil, after)
 	return nil
@@ -178,5 +220,6 @@ func (r *refused) Decide(u *txn.Tx) error {
 
 // countedRefusals is the content of a row about refusals that followed another within a minute.
 type countedRefusals struct {
-	Count int `json:"refusals"`
+	Count   int  `json:"refusals"`
+	Various bool `json:"various,omitempty"` // of several principals and actions
 }

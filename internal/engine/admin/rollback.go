@@ -71,6 +71,9 @@ func (*loss) Want(w *store.Want, _ bool) {
 	w.LockDocs = true
 }
 
+// By returns the engine, which has no bound.
+func (*loss) By() txn.Caller { return txn.EngineCaller }
+
 func (*loss) Chains(*txn.Tx) []string { return []string{keyring.Everywhere} }
 
 func (l *loss) Decide(u *txn.Tx) error {

@@ -109,7 +109,7 @@ const (
 
 // resumeOne is a bulk action.
 func resumeOne(u *txn.Tx, j *job, ent *txn.Row, fx *core.Effects) (bool, error) {
-	d, err := waits.Dossier(u, ent)
+	d, err := waits.StateOf(u, ent)
 	if err != nil {
 		return false, err
 	}
@@ -119,7 +119,7 @@ func resumeOne(u *txn.Tx, j *job, ent *txn.Row, fx *core.Effects) (bool, error) 
 
 // signalOne is a bulk action.
 func signalOne(u *txn.Tx, j *job, ent *txn.Row, fx *core.Effects) (bool, error) {
-	d, err := waits.Dossier(u, ent)
+	d, err := waits.StateOf(u, ent)
 	if err != nil {
 		return false, err
 	}

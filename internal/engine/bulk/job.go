@@ -244,6 +244,9 @@ func (s *startJob) Decide(u *txn.Tx) error {
 	return nil
 }
 
+// By returns the caller.
+func (s *startJob) By() txn.Caller { return s.caller }
+
 func (s *startJob) Chains(*txn.Tx) []string {
 	if !admin.Audits(s.caller) {
 		return nil
@@ -432,6 +435,9 @@ func (s *stopJob) running(u *txn.Tx) (*job, error) {
 	}
 	return j, nil
 }
+
+// By returns the caller.
+func (s *stopJob) By() txn.Caller { return s.caller }
 
 func (s *stopJob) Chains(u *txn.Tx) []string {
 	j, err := s.running(u)

@@ -4,15 +4,19 @@ package bulk
 import (
 	"github.com/flowfabric/flowfabric/internal/engine/flows"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
+	"github.com/flowfabric/flowfabric/internal/metrics"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // Jobs starts, runs and shows bulk jobs.
-type Jobs struct{ *flows.Graphs }
+type Jobs struct {
+	*flows.Graphs
+	items *metrics.Counters
+}
 
 // New registers bulk jobs with an engine that has not started.
 func New(e *flows.Graphs) *Jobs {
-	jobs := &Jobs{e}
+	jobs := &Jobs{Graphs: e, items: e.NewCounter(metrics.BulkItems)}
 	e.OnTimer(timerJobs, txn.TimerRule{Label: "bulk", Do: jobs.sweepJobs, Long: true})
 	e.CountRemoved(docJob, "bulk_job")
 	e.WakesOn("bulk.finished", jobOf)
@@ -21,4 +25,13 @@ func New(e *flows.Graphs) *Jobs {
 		return err == nil && j.State == "running"
 	})
 	return jobs
+}
+
+// countItems counts what a batch of a job did.
+func (e *Jobs) countItems(action string, done, refused int) {
+	for outcome, n := range map[string]int{"done": done, "refused": refused} {
+		if n > 0 { // a series that has counted nothing is not shown
+			e.items.With(action, outcome).Add(int64(n))
+		}
+	}
 }

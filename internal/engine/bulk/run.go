@@ -199,7 +199,7 @@ type jobBatch struct {
 	id    base.UUID
 	at    jobPosition // where the job stood when the rows were chosen
 	batch bulkRows
-	waits bool // the action looks at dossiers
+	waits bool // the action looks at wait states
 	// apart are the outcomes of members of flows, which were handled separately because their replay or removal concerns others too.
 	apart map[base.UUID]error
 	early bool // some must be looked at again before the job continues
@@ -218,7 +218,7 @@ func (b *jobBatch) Want(w *store.Want, _ bool) {
 		w.Executions = append(w.Executions, id.UUID)
 		w.Docs = append(w.Docs, work.StepsRef(id.UUID))
 		if b.waits {
-			w.Owned = append(w.Owned, waits.DossierKey(id.UUID)) // each once
+			w.Owned = append(w.Owned, waits.WaitStateKey(id.UUID)) // each once
 		}
 	}
 }
@@ -264,7 +264,7 @@ func (b *jobBatch) Decide(u *txn.Tx) error {
 			refused++
 		}
 	}
-	u.After = append(u.After, func() { u.Engine.Meter.BulkDone(j.Action, len(items)-refused, refused) })
+	u.After = append(u.After, func() { b.e.countItems(j.Action, len(items)-refused, refused) })
 	j.Cursor, j.Next = b.batch.then.cursor, b.batch.then.next
 	if b.batch.last {
 		j.end(u, j.Caller, "done")

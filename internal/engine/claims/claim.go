@@ -75,6 +75,8 @@ func (e *Claims) served(ctx context.Context, call *claim) error {
 	select {
 	case <-call.done:
 	case <-ctx.Done():
+		// If a transaction serves the call, the call may have leases by now: its answer is waited for, and a caller that is gone finds them under
+		// its request key.
 		if e.picker.abandon(call) {
 			err := base.Errorf(base.CodeTimeout, "the caller gave up: %w", context.Cause(ctx))
 			txn.EndSpan(call.span, err)

@@ -148,7 +148,7 @@ func (p *picker) disproofs(q *classQueue, rows []store.Before) []store.Before {
 		return rows
 	}
 	q.asked = p.polls
-	if before := q.believed(); before > math.MinInt64 {
+	if before := q.assumed(); before > math.MinInt64 {
 		rows = append(rows, store.Before{Class: q.class.ID, Block: q.block, Order: before})
 	}
 	for _, block := range q.unseen() {
@@ -157,8 +157,8 @@ func (p *picker) disproofs(q *classQueue, rows []store.Before) []store.Before {
 	return rows
 }
 
-// believed returns the order key below which the queue has no row according to the cache. No row has the highest order key.
-func (q *classQueue) believed() int64 {
+// assumed returns the order key below which the queue has no row according to the cache. No row has the highest order key.
+func (q *classQueue) assumed() int64 {
 	if !q.maybe {
 		return math.MaxInt64
 	}

@@ -135,7 +135,7 @@ func (t *targeted) again(u *txn.Tx, x *core.Execution) bool {
 	switch {
 	case t.req.GrantTTL == 0 && x.HoldsLeaseOf(t.req.InstanceID, t.req.RequestKey) && x.Lease.AcquiredAt >= t.since:
 		got := howAcquired(x)
-		t.task = txn.Task{Execution: x.Clone(), How: got.How, ResumedFrom: got.ResumedFrom, Remaining: u.Books.Remaining(x)}
+		t.task = txn.Task{Execution: x.Clone(), How: got.How, ResumedFrom: got.ResumedFrom, Remaining: u.Accounts.Remaining(x)}
 	case t.req.GrantTTL != 0 && x.HoldsGrantOf(t.req.InstanceID, t.req.RequestKey):
 		key, ok := x.SameGrantKey(u.Now, t.ring)
 		if !ok {

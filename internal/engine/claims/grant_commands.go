@@ -64,7 +64,7 @@ func (e *Claims) ClaimGrant(ctx context.Context, c txn.Caller, key keyring.Grant
 			return false
 		}
 		got := howAcquired(x)
-		task = txn.Task{Execution: x.Clone(), How: got.How, ResumedFrom: got.ResumedFrom, Remaining: u.Books.Remaining(x)}
+		task = txn.Task{Execution: x.Clone(), How: got.How, ResumedFrom: got.ResumedFrom, Remaining: u.Accounts.Remaining(x)}
 		return true
 	}
 	cmd.act = func(u *txn.Tx, ent *txn.Row) (err error) {
@@ -92,7 +92,7 @@ func claimGrant(u *txn.Tx, c txn.Caller, ent *txn.Row, r GrantClaim) (task txn.T
 		got, err := x.ClaimGrant(fx, core.Acquisition{
 			LeaseID: u.Engine.MintMarked(), AttemptID: u.Engine.MintMarked(), WorkerID: r.WorkerID, InstanceID: r.InstanceID, TTL: r.TTL,
 		})
-		task = txn.Task{Execution: x.Clone(), How: got.How, ResumedFrom: got.ResumedFrom, Remaining: u.Books.Remaining(x)}
+		task = txn.Task{Execution: x.Clone(), How: got.How, ResumedFrom: got.ResumedFrom, Remaining: u.Accounts.Remaining(x)}
 		return true, err
 	})
 	if err == nil {

@@ -13,20 +13,20 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// Work that is submitted, or that continues after a suspension, while a claim waits for it, is leased in the same transaction. It is never queued,
-// no pick has to find it, and its handler starts as soon as the submit or the signal is committed.
+// Work that is submitted, or that continues after a suspension, while a claim waits for it, is leased in the same transaction. It is never queued, no
+// pick has to find it, and its handler starts as soon as the submit or the signal is committed.
 //
-// The rules are those of a pick (S16), with the rows that the unit is going to queue in place of rows in the store. A pick would have looked at the
-// store for three more things: that no other row stands before these in the queues that the claim may take from, that the record of the worker
-// allows it to claim, and that the lanes are open. The hand-over takes all three from the caches of this process and writes them down as
-// assumptions (AssumeEmpty, AssumeDocs, AssumeLanes). The store checks them under locks when it writes. If one is wrong, nothing is written; the
-// batch is tried again without a hand-over, and a pick serves the work in order.
+// The rules are those of a pick (S16), with the rows that the transaction is going to queue in place of rows in the store. A pick would have looked
+// at the store for three more things: that no other row stands before these in the queues that the claim may take from, that the record of the worker
+// allows it to claim, and that the lanes are open. The hand-over takes all three from the caches of this process and writes them down as assumptions
+// (AssumeEmpty, AssumeDocs, AssumeLanes). The store checks them under locks when it writes. If one is wrong, nothing is written; the batch is tried
+// again without a hand-over, and a pick serves the work in order.
 
-// handOver leases what the unit has created or resumed to waiting claims. It returns nil if there is nothing to lease or no claim that can take it.
-// Otherwise the caller must report the outcome with handed or handedBack.
+// handOver leases what the transaction has created or resumed to waiting claims. It returns nil if there is nothing to lease or no claim that can
+// take it. Otherwise the caller must report the outcome with handed or handedBack.
 func (p *picker) handOver(ctx context.Context, u *txn.Tx) *pick {
 	if len(u.Changes.Lanes) > 0 || p.waiters() == 0 || p.e.Held.HoldsRoom() {
-		return nil // a lane that this unit opens may have a backlog, and a lane that other transactions hold cannot be read
+		return nil // a lane that this transaction opens may have a backlog, and a lane that other transactions hold cannot be read
 	}
 	rows := comingUp(u)
 	if len(rows) == 0 {
@@ -38,6 +38,7 @@ func (p *picker) handOver(ctx context.Context, u *txn.Tx) *pick {
 		u.Handing = false
 		return nil
 	}
+	// The calls are marked as being served. Lent to the transaction, they are given back in every case in which it fails.
 	u.Lend(handedOver{k})
 	p.e.Trap("hand_over", rows[0].ID)
 	if err := loadInputs(ctx, u, rows); err != nil {
@@ -45,20 +46,23 @@ func (p *picker) handOver(ctx context.Context, u *txn.Tx) *pick {
 		return nil
 	}
 	k.now = u.Now
+	// The records of the workers are those of the last look. The store checks them when it writes (assumeClaimable); a record that this transaction
+	// has loaded itself is newer and stays.
 	for _, call := range k.calls {
 		if ref := txn.WorkerRef(call.req.InstanceID); u.Docs[ref] == nil {
 			txn.SetIn(&u.Docs, ref, k.looks[call.req.InstanceID].doc)
 		}
 	}
-	limits.BelieveSlots(u)
+	// The same code as in a pick, so the same order and the same refusals: only the rows and what surrounds them come from elsewhere.
+	limits.UseCachedSlots(u)
 	k.serveAll(u)
-	recallWaits(u, k)
+	attachWaits(u, k)
 	assumeClaimable(u, k)
 	return k
 }
 
-// comingUp lists the executions that the unit creates or resumes and would queue, best first (S6). It is empty if the unit queues anything else:
-// that may come before them.
+// comingUp lists the executions that the transaction creates or resumes and would queue, best first (S6). It is empty if the transaction queues
+// anything else: that may come before them.
 func comingUp(u *txn.Tx) (rows []store.QueueRow) {
 	for _, ent := range u.Order {
 		if ent.Created {
@@ -79,7 +83,7 @@ func comingUp(u *txn.Tx) (rows []store.QueueRow) {
 	return rows
 }
 
-// decidesNew reports whether the unit can decide on the admission of what it is going to queue. Otherwise a pick decides.
+// decidesNew reports whether the transaction can decide on the admission of what it is going to queue. Otherwise a pick decides.
 func decidesNew(u *txn.Tx, ent *txn.Row) bool {
 	return !limits.Limits(u, ent.Exec) || ent.Created && limits.Of(u).Slots.Decides(u, ent.Exec)
 }
@@ -110,8 +114,8 @@ func loadInputs(ctx context.Context, u *txn.Tx, rows []store.QueueRow) error {
 	return nil
 }
 
-// recallWaits adds to each task that continues what it waited for, if the unit has all of it, so that it need not be read again.
-func recallWaits(u *txn.Tx, k *pick) {
+// attachWaits adds to each task that continues what it waited for, if the transaction has all of it, so that it need not be read again.
+func attachWaits(u *txn.Tx, k *pick) {
 	for _, tasks := range k.given {
 		for i := range tasks {
 			t := &tasks[i]
@@ -143,9 +147,9 @@ func assumeClaimable(u *txn.Tx, k *pick) {
 		if doc := k.looks[call.req.InstanceID].doc; !slices.ContainsFunc(u.Changes.AssumeDocs, func(d store.Doc) bool { return d.DocRef == doc.DocRef }) {
 			u.Changes.AssumeDocs = append(u.Changes.AssumeDocs, *doc)
 		}
-		if beliefs := k.believed[call.filter]; !beliefs.noted {
-			beliefs.noted = true
-			assumeEmpty(u, k, beliefs.queues)
+		if cached := k.assumed[call.filter]; !cached.noted {
+			cached.noted = true
+			assumeEmpty(u, k, cached.queues)
 		}
 		assumeRoom(u, k.given[call])
 		u.Changes.Dictionary = u.Dict.Version
@@ -184,7 +188,7 @@ func (p *picker) reserve(dict *txn.Dictionary, rows []store.QueueRow) *pick {
 		return nil
 	}
 	k := p.newPick(nil)
-	k.believed, k.lanes = map[string]*beliefs{}, map[int32]string{}
+	k.assumed, k.lanes = map[string]*cachedQueues{}, map[int32]string{}
 	if k.asked = p.filing(dict, rows); len(k.asked) == 0 {
 		return nil
 	}
@@ -197,9 +201,12 @@ func (p *picker) reserve(dict *txn.Dictionary, rows []store.QueueRow) *pick {
 	}()
 	for _, call := range p.waiting {
 		look := p.lookOf(call)
+		// Left out: grants, which only a pick signs; a call whose request, or a repeat of it, is being served; one that has news to look at first
+		// (check), because a better row may be among them; and one whose instance must be looked at in the store before it gets anything (S50).
 		if call.grants() || served[call.request()] || call.serving || call.gone || call.check || !call.deadline.After(now) || look.doc == nil || !now.Before(look.until) {
 			continue
 		}
+		// The rows come next only if no other queue of the call has rows. That is an assumption, which the store checks (assumeEmpty).
 		if !k.knownEmpty(call) || !k.offer(call) {
 			continue
 		}
@@ -238,21 +245,22 @@ func (p *picker) filing(dict *txn.Dictionary, rows []store.QueueRow) (asked []*a
 	return asked
 }
 
-// beliefs are the open queues that calls of one filter would take from, if all of them are empty according to the cache.
-type beliefs struct {
+// cachedQueues are the open queues that calls of one filter would take from, if all of them are empty according to the cache.
+type cachedQueues struct {
 	queues []store.Pick
 	empty  bool
-	noted  bool // already added to the unit's assumptions
+	noted  bool // already added to the transaction's assumptions
 }
 
 // knownEmpty reports whether, according to the cache, all open queues that the call would take from are empty. As in a pick, rows below the floor
 // of a queue are not considered.
 func (k *pick) knownEmpty(call *claim) bool {
-	if known := k.believed[call.filter]; known != nil {
+	if known := k.assumed[call.filter]; known != nil {
 		return known.empty
 	}
-	b := &beliefs{empty: len(k.p.queuesOf(call)) <= believeAtMost}
-	k.believed[call.filter] = b
+	// Each queue becomes a check in the commit. Of a call with very many queues too little would be saved.
+	b := &cachedQueues{empty: len(k.p.queuesOf(call)) <= assumeAtMost}
+	k.assumed[call.filter] = b
 	if !b.empty {
 		return false
 	}
@@ -289,6 +297,7 @@ func (p *picker) handed(u *txn.Tx, k *pick) {
 	k.grant(u)
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	// Nothing was read of the queues, so there is nothing to learn but which turns are idle now.
 	k.judgeIdle()
 	answered := claimSet{}
 	for _, call := range k.calls {
@@ -310,6 +319,7 @@ func (p *picker) handedBack(k *pick, err error) {
 	p.forgetSlots(k)
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	// Some assumption was wrong, and the store does not say which: everything that these calls relied on is read again by the next pick.
 	for _, call := range k.calls {
 		delete(p.looks, call.req.InstanceID)
 		p.each(call, p.reset)

@@ -13,16 +13,16 @@ import (
 const refreshAtMost = 1000
 
 // lookOf returns when the record of a call's instance must be read again: at once if it is not cached.
-func (p *picker) lookOf(call *claim) instanceLook {
+func (p *picker) lookOf(call *claim) workerLiveness {
 	if look := p.looks[call.req.InstanceID]; look != nil {
 		return *look
 	}
-	return instanceLook{}
+	return workerLiveness{}
 }
 
 // strangeTo reports whether the instance was not the call's when its record was last read: the store must say whether the id is taken, also if
 // there is no work to look for (U121, SI13).
-func (l *instanceLook) strangeTo(call *claim) bool {
+func (l *workerLiveness) strangeTo(call *claim) bool {
 	return l.doc != nil && (l.worker.WorkerID != call.req.WorkerID || !l.worker.OwnedBy(call.caller.Registrant()))
 }
 
@@ -84,7 +84,7 @@ func (k *pick) expect(now time.Time) {
 
 // forgetLooks drops what is cached of instances without waiting claims.
 func (p *picker) forgetLooks() {
-	kept := map[string]*instanceLook{}
+	kept := map[string]*workerLiveness{}
 	for _, call := range p.waiting {
 		if look := p.looks[call.req.InstanceID]; look != nil {
 			kept[call.req.InstanceID] = look
@@ -113,10 +113,10 @@ func (k *pick) noteLooks() {
 }
 
 // nextLook returns when to read a record again that was read at now, which was host by the clock of this process.
-func nextLook(w *core.Worker, now base.Time, host time.Time) instanceLook {
+func nextLook(w *core.Worker, now base.Time, host time.Time) workerLiveness {
 	in := func(at base.Time) time.Time {
 		return host.Add(time.Duration(max(at.Sub(now)+1, 100)) * time.Millisecond)
 	}
 	third, half := w.LivenessTTLMS/3, w.LivenessTTLMS/2
-	return instanceLook{from: in(w.LastSeen.Add(third)), until: in(w.LastSeen.Add(half))}
+	return workerLiveness{from: in(w.LastSeen.Add(third)), until: in(w.LastSeen.Add(half))}
 }

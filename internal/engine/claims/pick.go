@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// believeAtMost bounds the number of classes of a claim that is handed work: each is checked when the unit is written.
-	believeAtMost = 256
+	// assumeAtMost bounds the number of classes of a claim that is handed work: each is checked when the transaction is written.
+	assumeAtMost = 256
 
 	askAll      = 16   // up to this many queues are all asked
 	askFew      = 256  // up to this many are all asked once their heads are known
@@ -79,17 +79,17 @@ type pick struct {
 
 	ring *keyring.Ring // signs grants; nil: no call asked for one
 
-	refresh bool                     // the records of instances are locked, so that they can be written
-	looks   map[string]*instanceLook // as this pick found them
-	workers map[string]*core.Worker  // the records that it read
-	docs    map[string]*store.Doc    // the same, as stored
-	lapsed  map[*claim]bool          // calls of instances that are live again once their records are written, which needs a lock (S50)
-	bystand map[*claim]bool          // whether a call is a bystander, of those that it looked at
+	refresh bool                       // the records of instances are locked, so that they can be written
+	looks   map[string]*workerLiveness // as this pick found them
+	workers map[string]*core.Worker    // the records that it read
+	docs    map[string]*store.Doc      // the same, as stored
+	lapsed  map[*claim]bool            // calls of instances that are live again once their records are written, which needs a lock (S50)
+	bystand map[*claim]bool            // whether a call is a bystander, of those that it looked at
 
 	// Only in a hand-over: what is cached of the queues of each filter, and the lanes of their classes.
-	believed map[string]*beliefs
-	noted    map[store.Pick]bool
-	lanes    map[int32]string
+	assumed map[string]*cachedQueues
+	noted   map[store.Pick]bool
+	lanes   map[int32]string
 }
 
 // laneTurn is a fairness key in a lane. "" is the only key of a lane without fairness (S26).
@@ -122,11 +122,13 @@ type grantedTask struct {
 	ent     *txn.Row
 	got     core.Acquired
 	key     keyring.GrantKey  // of a grant
-	resumed *core.Observation // what it waited for, if the unit has it
+	resumed *core.Observation // what it waited for, if the transaction has it
 }
 
 // plan decides which queues to ask and for how many rows.
 func (p *picker) plan(calls []*claim) *pick {
+	// Each step takes the lock of the picker for itself. Between two steps, and during the transaction, commits and hints may change the queues.
+	// That needs no lock: each queue counts what was filed in it (filings), and learn ignores what was seen of a queue whose count has moved.
 	k := p.newPick(calls)
 	k.gather()
 	k.peek()
@@ -140,7 +142,7 @@ func (p *picker) plan(calls []*claim) *pick {
 func (p *picker) newPick(calls []*claim) *pick {
 	return &pick{
 		p: p, since: p.e.Incarnation(), calls: calls, errs: map[*claim]error{}, given: map[*claim][]grantedTask{}, drain: map[*claim]bool{},
-		looks: map[string]*instanceLook{}, workers: map[string]*core.Worker{}, docs: map[string]*store.Doc{}, lapsed: map[*claim]bool{},
+		looks: map[string]*workerLiveness{}, workers: map[string]*core.Worker{}, docs: map[string]*store.Doc{}, lapsed: map[*claim]bool{},
 		bystand: map[*claim]bool{},
 	}
 }
@@ -163,6 +165,8 @@ func (k *pick) fill(ctx context.Context, u *txn.Tx) error {
 		return err
 	}
 	k.serveAll(u)
+	// The store returned the best rows of all queues together. Some of them had no room, and rows of other queues that were cut off behind them
+	// might come next: what was chosen may be out of order. The look is repeated with each queue asked for all that is wanted (apart).
 	if k.beyond && len(k.full) > 0 {
 		return &store.Fault{Kind: store.Retry, Err: errLookApart}
 	}
@@ -180,7 +184,7 @@ func (k *pick) grant(u *txn.Tx) {
 		for _, t := range tasks {
 			task := txn.Task{Execution: t.ent.Exec, How: t.got.How, ResumedFrom: t.got.ResumedFrom, Resumed: t.resumed, GrantKey: t.key}
 			if !call.grants() {
-				task.Remaining = u.Books.Remaining(t.ent.Exec)
+				task.Remaining = u.Accounts.Remaining(t.ent.Exec)
 			}
 			call.answer.Tasks = append(call.answer.Tasks, task)
 		}
@@ -240,6 +244,7 @@ func (k *pick) sort(u *txn.Tx) {
 	k.beyond, k.within, k.saw = u.LeftOut, math.MinInt64, u.Looks
 	for _, row := range u.Picked {
 		k.within = max(k.within, row.Order)
+		// Rows come best first within each queue. within is the end of what was read of all queues together, and reach of one of them.
 		a := asked[queueID{row.Class, row.Block}]
 		a.got++
 		if a.came++; a.came == 1 {
@@ -256,6 +261,8 @@ func (k *pick) sort(u *txn.Tx) {
 		}
 		u.At("pick", row.ID)
 		a.size = max(a.size, ent.Exec.Input.Size)
+		// A row whose execution is locked may have a due timer, which acts first (L18): it may end the execution, or move it to another block. What
+		// is still ready under this block may be taken.
 		if _, passed := u.Passed[row.ID]; passed { // it cannot be settled in this transaction
 			a.rows = append(a.rows, row)
 			continue
@@ -291,18 +298,24 @@ func (k *pick) learn() {
 		if a.filings != a.filingsThen {
 			continue
 		}
+		// Only the picker's own look and filings change these fields, both under the lock. The cases are what a look can have seen of the end of a
+		// queue.
 		maybe, head := a.maybe, a.head
 		switch {
 		case a.passed != "": // its first row is still there
 		case len(a.rows) > 0:
+			// Read and not taken: the next look begins at this row.
 			a.floor, a.head = a.rows[0].Order, a.rows[0].Order
 		case k.spent(a):
+			// Everything was read and taken. Empty until something is filed, or until the poll finds a row that others have given back (floors.go).
 			a.maybe = false
 			a.floor = max(a.floor, a.last)
 			k.p.forgetQueue(a.classQueue)
 		case k.beyond && a.got < a.limit: // its next row was left out
+			// Its rows were read as far as those of all queues together: what is left comes after that point.
 			a.floor, a.head = max(a.last, k.within), max(a.last, k.within)
 		default:
+			// As many rows were taken as were asked for, and there may be more behind the last one.
 			a.floor, a.head = a.last, a.last
 		}
 		k.keepBelow(i, a)

@@ -39,9 +39,9 @@ func (k *pick) loadRoom(ctx context.Context, u *txn.Tx) error {
 	if err := u.Load(ctx, want); err != nil {
 		return err
 	}
-	limits.DisbelieveSlots(u, want.Counters)
-	limits.BelieveSlots(u)
-	limits.OpenBooks(u)
+	limits.DropCachedSlots(u, want.Counters)
+	limits.UseCachedSlots(u)
+	limits.OpenBudgetSet(u)
 	return nil
 }
 
@@ -70,7 +70,7 @@ func (k *pick) knowsRoom(u *txn.Tx, a *askedQueue, asking map[string]int64) bool
 	rows := int64(len(a.rows))
 	bounds := u.Entries[a.rows[0].ID].Exec.SlotBounds(limits.Room(u)) // the same for the whole class
 	for key, most := range bounds {
-		if believed, _ := limits.BelievedSlots(u, key); believed+asking[key]+rows > most {
+		if assumed, _ := limits.CachedSlots(u, key); assumed+asking[key]+rows > most {
 			return false
 		}
 	}
@@ -91,7 +91,7 @@ func (k *pick) admitted(u *txn.Tx, a *askedQueue, ent *txn.Row) bool {
 	switch {
 	case why == nil:
 		return true
-	case k.believed != nil: // a hand-over: the execution is queued, and a pick decides
+	case k.assumed != nil: // a hand-over: the execution is queued, and a pick decides
 		a.passed = why.Key
 	default:
 		k.refuse(u, a, ent, fx, why)
@@ -102,8 +102,10 @@ func (k *pick) admitted(u *txn.Tx, a *askedQueue, ent *txn.Row) bool {
 // refuse blocks the execution, and passes over the rest of its queue if that needs the same key.
 func (k *pick) refuse(u *txn.Tx, a *askedQueue, ent *txn.Row, fx *core.Effects, why *core.Refusal) {
 	if !k.beyond { // otherwise the look is repeated
-		u.Engine.Meter.RefusedAdmission(why)
+		limits.Of(u).CountRefusal(why)
 	}
+	// Blocking a row writes it. If everything behind it needs the same key, one row is blocked to say so, and the others stay as they are; else
+	// each refused row is blocked under its own key, so that the rows behind it are reached.
 	passes := k.passes(u, a, ent.Exec, why.Key)
 	if first := (blockedFirst{a.class.ID, why.Key}); !passes || !k.stands[first] {
 		if ent.Exec.Refuse(fx, why) {

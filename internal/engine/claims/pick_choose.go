@@ -25,6 +25,8 @@ func (k *pick) gather() {
 	k.expect(p.e.Cfg.Clock.Now())
 	k.known = p.e.Dict.Now().Version
 	k.age = p.surveys
+	// What is freed from here on is recorded for this pick: learnFull and learnSkipped compare, so that a key which gets room while the pick is
+	// under way is not recorded as full afterwards.
 	k.aside = p.asideNow(p.e.Cfg.Clock.Now())
 	clear(p.freed)
 	places := map[string]int{}
@@ -111,6 +113,8 @@ func (k *pick) peekSome() bool {
 	defer k.p.mu.Unlock()
 	for _, u := range unknown {
 		q := u.classQueue
+		// A filing during the read has set the head itself, and knows better. After a failure the queue is announced again, or its head would stay
+		// unknown without anything to look for it.
 		if err == nil && q.filings == u.filings {
 			q.head, q.maybe = heads[q.id()]
 		} else {
@@ -196,6 +200,7 @@ func (k *pick) choose() {
 		}
 		return
 	}
+	// Queues are taken out of the order of their lanes while they are asked. putBack announces them again, whatever becomes of the pick.
 	k.taken = map[*classQueue]bool{}
 	txn.SetIn(&k.p.taking, k, true)
 	lanes := k.serving()
@@ -389,6 +394,8 @@ func (k *pick) noteLeft(lanes []*servedLane) {
 			if t == nil {
 				continue
 			}
+			// The turn is only partly known. Serving stops before it would be next, and within it rows may be taken up to the best row that was not
+			// read.
 			txn.SetIn(&k.left, leftFor{lane.name, lane.of[i].filter}, t.key)
 			k.bind(laneTurn{lane.name, t.key}, t.queues[0].head)
 		}

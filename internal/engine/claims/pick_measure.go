@@ -16,7 +16,7 @@ func (k *pick) noteCaps(u *txn.Tx) {
 		lane := u.LaneNamed(a.class.Lane)
 		if lane != nil && k.wanted(a) && lane.Settings.State.Claimable() && !u.HasPlace(lane) && !txn.Contains(full, lane.Name) {
 			full = append(full, lane.Name)
-			k.p.e.Meter.Full()
+			k.p.e.CountFull()
 		}
 	}
 }

@@ -12,6 +12,8 @@ import (
 
 // serveAll serves the calls in order of their arrival (S18).
 func (k *pick) serveAll(u *txn.Tx) {
+	// The turns of fairness keys advance with each row that is given, and are held until all calls are served, so that a round that was begun stays
+	// valid. They are memory of this process alone: if the transaction fails, keys have used up turns for nothing, which evens out.
 	k.loadRepeats(u)
 	k.p.turning.Lock()
 	defer k.p.turning.Unlock()
@@ -63,6 +65,7 @@ func (k *pick) serve(u *txn.Tx, call *claim) {
 			break
 		}
 		row := a.rows[0]
+		// The row is off the queue whether or not it is admitted: a refused one is blocked under its key, and is not offered to the next call.
 		a.rows, a.last = a.rows[1:], row.Order
 		k.noteDry(a)
 		ent := u.Entries[row.ID]
@@ -77,6 +80,7 @@ func (k *pick) serve(u *txn.Tx, call *claim) {
 	switch {
 	case len(k.given[call]) > 0 && call.req.RequestKey != "":
 		k.recordClaim(u, call)
+	// Only a repeat is closed: its first try may still wait at another server, and must get nothing from now on (claim_closed.go).
 	case len(k.given[call]) == 0 && call.closing:
 		k.closeClaim(u, call)
 	}

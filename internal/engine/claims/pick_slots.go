@@ -22,7 +22,7 @@ func assumeRoom(u *txn.Tx, tasks []grantedTask) {
 			continue
 		}
 		for key, most := range t.ent.Exec.SlotBounds(limits.Room(u)) {
-			if _, believed := limits.BelievedSlots(u, key); believed {
+			if _, assumed := limits.CachedSlots(u, key); assumed {
 				txn.SetIn(&u.Changes.AssumeCounters, key, most)
 			}
 		}

@@ -58,15 +58,15 @@ type picker struct {
 	polls   uint64                          // number of polls that have asked about queues
 	keyed   map[string]*keyedClasses        // by lane
 	era     int64                           // era of the dictionary that matched and keyed were built from
-	looks   map[string]*instanceLook        // by instance; an instance that is missing must be looked at
+	looks   map[string]*workerLiveness      // by instance; an instance that is missing must be looked at
 	pause   time.Time                       // after a failure of the store: no pick before this time
 	aside   map[base.UUID]*aside            // rows that made picks panic
 	alone   int                             // number of rounds that serve one call each, because one of the calls makes picks panic
 }
 
-// instanceLook says when the record of an instance must be read again, so that its claims keep it alive (S50). Between the two times a waiting
+// workerLiveness says when the record of an instance must be read again, so that its claims keep it alive (S50). Between the two times a waiting
 // claim waits for others to become due, so that one transaction serves many.
-type instanceLook struct {
+type workerLiveness struct {
 	from  time.Time  // before this a look has nothing to write
 	until time.Time  // no waiting claim waits longer without a look
 	doc   *store.Doc // the record as it was then; nil if no claim may be served
@@ -104,7 +104,7 @@ func (q *classQueue) id() queueID { return queueID{q.class.ID, q.block} }
 func newPicker(e *Claims) *picker {
 	return &picker{
 		e: e, kick: make(chan struct{}, 1),
-		queues: map[queueID]*classQueue{}, full: map[string]map[*classQueue]bool{}, freed: map[string]bool{}, matched: map[string]*matchedQueues{}, keyed: map[string]*keyedClasses{}, looks: map[string]*instanceLook{},
+		queues: map[queueID]*classQueue{}, full: map[string]map[*classQueue]bool{}, freed: map[string]bool{}, matched: map[string]*matchedQueues{}, keyed: map[string]*keyedClasses{}, looks: map[string]*workerLiveness{},
 	}
 }
 
@@ -129,6 +129,8 @@ func (p *picker) add(call *claim) error {
 func (p *picker) abandon(call *claim) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	// serving is set and cleared under mu. Either the call is removed here and gets nothing, or the transaction that serves it answers it: its
+	// caller waits for that answer, because it may have leases by now.
 	call.gone = true
 	if call.serving {
 		return false
@@ -208,7 +210,7 @@ func (p *picker) Run(stop <-chan struct{}) {
 		if p.e.Store.Info().Shared {
 			for !p.e.Stopping() && p.round() {
 			}
-			p.letSubmits()
+			p.releaseSubmits()
 		} else {
 			for !p.e.Stopping() && p.e.BetweenCommits(p.round) {
 			}
@@ -276,20 +278,23 @@ func (p *picker) round() (again bool) {
 	})
 	if err != nil {
 		p.giveUp(calls)
-		p.letSubmits()
+		p.releaseSubmits()
 	}
 	return again
 }
 
 // serve runs one transaction for calls. It reports whether another at once may help.
 func (p *picker) serve(calls []*claim) bool {
+	// From the plan on, new work that these calls may take waits in the committer. Committed during the pick it would be queued behind it and need
+	// the next one; committed after it, it is handed over to the calls that got nothing (handover.go). Submits wait for at most longestHold picks
+	// in a row.
 	pick := p.planFor(calls)
-	if len(pick.asked) <= believeAtMost && p.e.Store.Info().Shared {
+	if len(pick.asked) <= assumeAtMost && p.e.Store.Info().Shared {
 		p.e.HoldSubmits(func(class *core.Class) bool { return wantedBy(calls, class) })
 	}
 	err := pick.run()
 	if p.held++; err != nil || p.held == longestHold || !pick.sawEnds() {
-		defer p.letSubmits()
+		defer p.releaseSubmits()
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -297,6 +302,9 @@ func (p *picker) serve(calls []*claim) bool {
 		return p.failed(pick, err)
 	}
 	answered := false
+	// The leases are committed. If a panic interrupts what follows, the calls that were not answered may have leases, so they must not be served as
+	// new ones: they are told that the outcome is unknown, and a repeat under their key gets the same leases. What the cache learned may be half of
+	// it, so it is dropped.
 	if lost := p.e.Guard(txn.InClaim, func() { answered = p.concludeAll(pick) }); lost != nil {
 		for _, call := range calls {
 			if call.serving = false; slices.Contains(p.waiting, call) {
@@ -319,8 +327,8 @@ func (p *picker) concludeAll(pick *pick) (answered bool) {
 	return answered
 }
 
-// letSubmits lets the submits be committed that waited for picks.
-func (p *picker) letSubmits() {
+// releaseSubmits lets the submits be committed that waited for picks.
+func (p *picker) releaseSubmits() {
 	p.held = 0
 	p.e.ReleaseSubmits()
 }
@@ -390,6 +398,7 @@ func (p *picker) failed(pick *pick, err error) bool {
 			p.finish(call, base.Errorf(base.CodeTimeout, "the caller gave up"))
 		}
 	}
+	// The calls are free for the next pick. Nothing was written, so nothing that was learned in this one is kept.
 	p.Held(store.Held(err)) // the next pick leaves out work that needs them
 	if fault := txn.PanicOf(err); fault != nil && kind != store.Unknown {
 		return p.blame(pick, fault)
@@ -440,6 +449,8 @@ func (p *picker) runnable() []*claim {
 			if p.alone > 0 && len(calls) > 0 {
 				continue
 			}
+			// serving keeps every other transaction from serving the call. check is cleared before the queues are read: news that come during the
+			// pick set it again, so the call looks once more instead of missing them.
 			call.serving, call.check = true, false // any change from now on sets check again
 			calls = append(calls, call)
 		case !call.deadline.After(now) && !p.outwaits(call, false):

@@ -33,6 +33,8 @@ func (p *picker) Filed(news txn.News) {
 func (p *picker) file(rows []txn.Filing) {
 	for _, row := range rows {
 		q := p.queueOf(row.Class, row.Block)
+		// filings voids what a look under way learns of this queue (learn). The row is announced only if it changes the place of the queue in its
+		// lane.
 		q.filings++
 		if !q.maybe || row.Order < q.head {
 			p.tell(q)
@@ -44,7 +46,7 @@ func (p *picker) file(rows []txn.Filing) {
 	}
 }
 
-// Hinted applies the hint of another process, in one step as committed does.
+// Hinted applies the hint of another process, in one step, as Filed does with a commit.
 func (p *picker) Hinted(hint store.Hint) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -117,7 +119,7 @@ func (p *picker) Rescan() {
 	p.wake()
 }
 
-// doubtAll is lookAgain for a caller that holds the lock and wakes the picker.
+// doubtAll is Rescan for a caller that holds the lock and wakes the picker.
 func (p *picker) doubtAll() {
 	p.resetQueues()
 	p.roomy("*")
@@ -144,7 +146,7 @@ func (p *picker) RescanWorkers(instances ...string) {
 func (p *picker) forgetAll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.queues, p.full, p.looks = map[queueID]*classQueue{}, map[string]map[*classQueue]bool{}, map[string]*instanceLook{}
+	p.queues, p.full, p.looks = map[queueID]*classQueue{}, map[string]map[*classQueue]bool{}, map[string]*workerLiveness{}
 	p.sortAnew()
 	clear(p.keyed)
 	clear(p.skipped)
@@ -158,7 +160,7 @@ func (p *picker) forgetAll() {
 	p.wake()
 }
 
-// recheckAll is recheck of every instance.
+// recheckAll is RescanWorkers for every instance.
 func (p *picker) recheckAll() {
 	p.e.Drains.ForgetAll()
 	p.mu.Lock()

@@ -26,7 +26,7 @@ func (e *Claims) tellTasks(ctx context.Context, tasks []txn.Task) ([]txn.Task, e
 	return e.tellWaits(ctx, tasks)
 }
 
-// tellWaits adds the waits that are over to the tasks of one answer, with one read for all dossiers and one for all payloads. A task whose wait
+// tellWaits adds the waits that are over to the tasks of one answer, with one read for all wait states and one for all payloads. A task whose wait
 // cannot be read is left out: no worker could continue it, and its lease lapses (W10). If the store does not answer, that is an error only if there
 // is no other task: the same claim again gets the leases.
 func (e *Claims) tellWaits(ctx context.Context, tasks []txn.Task) ([]txn.Task, error) {
@@ -78,7 +78,7 @@ func (e *Claims) resumedWaits(ctx context.Context, tasks []txn.Task) (resumed ma
 	for i := range tasks {
 		room -= tasks[i].Execution.Input.Size
 		if unread(&tasks[i]) {
-			want.Owned = append(want.Owned, waits.DossierKey(tasks[i].Execution.ID.UUID))
+			want.Owned = append(want.Owned, waits.WaitStateKey(tasks[i].Execution.ID.UUID))
 		}
 	}
 	if len(want.Owned) == 0 {
@@ -138,7 +138,7 @@ func unreadableWaits(tasks []txn.Task, why error) map[base.UUID]error {
 
 // resumedWait returns the wait after which the task continues, or nil if it continues after something else. Codes: corruption.
 func resumedWait(t *txn.Task, loaded *store.Loaded) (*core.Observation, error) {
-	d, err := waits.LoadedDossier(loaded, t.Execution.ID.UUID)
+	d, err := waits.ReadState(loaded, t.Execution.ID.UUID)
 	if err != nil {
 		return nil, err
 	}

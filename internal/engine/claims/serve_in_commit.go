@@ -24,14 +24,18 @@ func (p *picker) serveInCommit(ctx context.Context, u *txn.Tx) (*pick, error) {
 	if !all {
 		return nil, nil
 	}
+	// From here a panic is attributed to the hand-over and not to a command of the batch (gaveUp): the batch is tried again without it.
 	u.Handing = true
 	k := p.planInCommit(u.Dict)
 	if k == nil {
 		u.Handing = false
 		return nil, nil
 	}
+	// The calls are marked as being served. Lent to the transaction, they are given back in every case in which it fails.
 	u.Lend(withCommit{k})
 	p.e.Trap("ride", base.UUID{})
+	// Rows of the store and rows that this transaction is going to queue make one list, in the order of the queue: the calls get what a pick right
+	// after the commit would give them.
 	if err := loadPick(ctx, u, k.Want()); err != nil {
 		return k, err
 	}
@@ -43,7 +47,7 @@ func (p *picker) serveInCommit(ctx context.Context, u *txn.Tx) (*pick, error) {
 	if err := k.fill(ctx, u); err != nil {
 		return k, err
 	}
-	recallWaits(u, k)
+	attachWaits(u, k)
 	return k, nil
 }
 
@@ -55,9 +59,9 @@ func (k *pick) rows() (all []store.QueueRow) {
 	return all
 }
 
-// newlyQueued returns what the unit puts into queues for ready executions, best first (S6). all is false if the unit moves a row that is queued
-// already, uses one from the cache, or queues one whose admission needs a pick of its own: the rows in the store are then not what they will be
-// after the commit.
+// newlyQueued returns what the transaction puts into queues for ready executions, best first (S6). all is false if the transaction moves a row that
+// is queued already, uses one from the cache, or queues one whose admission needs a pick of its own: the rows in the store are then not what they
+// will be after the commit.
 func newlyQueued(u *txn.Tx) (rows []store.QueueRow, all bool) {
 	for _, ent := range u.Order {
 		if ent.Created {
@@ -87,17 +91,19 @@ func loadPick(ctx context.Context, u *txn.Tx, want store.Want) error {
 	return u.Loaded(ctx)
 }
 
-// join merges rows that the unit is going to queue into those that were read, where it is known which rows come before them.
+// join merges rows that the transaction is going to queue into those that were read, where it is known which rows come before them.
 func (k *pick) join(coming []store.QueueRow) {
 	asked := k.byID()
 	for _, row := range coming {
 		a := asked[queueID{class: row.Class}]
 		if a == nil && !k.beyond {
-			if a = k.newcomers(row.Class); a == nil {
+			if a = k.unaskedQueue(row.Class); a == nil {
 				continue // no claim has asked for the class
 			}
 			asked[a.id()], k.asked = a, append(k.asked, a)
 		}
+		// A row is merged only where everything before it was read: not behind the common end of what was read (within), nor behind the end of its
+		// own queue (reach), because unread rows may come before it there.
 		if a == nil || k.beyond && row.Order >= k.within || a.got >= a.limit && row.Order >= a.reach {
 			continue // it is queued, and the next pick finds it in its place
 		}
@@ -108,8 +114,8 @@ func (k *pick) join(coming []store.QueueRow) {
 	}
 }
 
-// newcomers returns a queue that was not asked because it is known to be empty, or nil if no call takes from it.
-func (k *pick) newcomers(class int32) *askedQueue {
+// unaskedQueue returns a queue that was not asked because it is known to be empty, or nil if no call takes from it.
+func (k *pick) unaskedQueue(class int32) *askedQueue {
 	k.p.mu.Lock()
 	defer k.p.mu.Unlock()
 	q := k.p.queues[queueID{class: class}]
@@ -131,6 +137,7 @@ func (k *pick) newcomers(class int32) *askedQueue {
 
 // planInCommit returns a pick for the calls that may find something, marked as being served, or nil if there are none.
 func (p *picker) planInCommit(dict *txn.Dictionary) *pick {
+	// The lanes and rules of the transaction must be those by which the queues are planned.
 	if p.e.Dict.Now() != dict {
 		return nil
 	}
@@ -143,6 +150,7 @@ func (p *picker) planInCommit(dict *txn.Dictionary) *pick {
 
 // served answers the calls of a commit that served them. Those that got nothing keep waiting.
 func (p *picker) served(u *txn.Tx, k *pick) {
+	// Committed. grant runs before the lock is taken, because the answers belong to calls that this transaction alone serves.
 	k.grant(u)
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -109,6 +109,7 @@ func (t *targeted) Decide(u *txn.Tx) error {
 	if err != nil {
 		return err
 	}
+	// Due timers act first (L18). A repeated call is answered with the lease that it got before anything is checked that its first try has changed.
 	u.Settle(ent)
 	seen, err := t.admitWorker(u)
 	if err != nil {
@@ -166,6 +167,9 @@ func sawClaimant(u *txn.Tx, c txn.Caller, w *core.Worker, workerID string) {
 // audits reports whether the claim is an operator's act, which is recorded in the audit log (U131).
 func (t *targeted) audits() bool { return t.op == "operator_claim" && admin.Audits(t.caller) }
 
+// By returns the caller.
+func (t *targeted) By() txn.Caller { return t.caller }
+
 func (t *targeted) Chains(u *txn.Tx) []string {
 	if !t.audits() {
 		return nil
@@ -198,7 +202,7 @@ func (t *targeted) acquire(u *txn.Tx) func(x *core.Execution, fx *core.Effects) 
 			LeaseID: u.Engine.MintMarked(), AttemptID: u.Engine.MintMarked(), WorkerID: t.req.WorkerID, InstanceID: t.req.InstanceID,
 			TTL: t.req.TTL, RequestKey: t.req.RequestKey, Forced: t.req.Force,
 		})
-		t.task = txn.Task{Execution: x.Clone(), How: got.How, ResumedFrom: got.ResumedFrom, Remaining: u.Books.Remaining(x)}
+		t.task = txn.Task{Execution: x.Clone(), How: got.How, ResumedFrom: got.ResumedFrom, Remaining: u.Accounts.Remaining(x)}
 		return true, nil
 	}
 }

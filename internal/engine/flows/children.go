@@ -55,17 +55,17 @@ func (e *Graphs) runGrowth(ctx context.Context, cmd txn.Command, size int) error
 // spawn is the command of Spawn: an extension of the children flow by the holder of the parent's lease.
 type spawn struct {
 	extension
-	id      base.GivenID
-	fence   core.Fence
-	policy  string          // what the parent's end does to the children; "": not set
-	of      *core.Execution // the parent, as it was when the spawn was planned
-	first   bool            // there is no children flow yet
-	above   core.FlowParent
-	wait    *childrenWait // nil: it does not wait
-	created int
-	asked   store.DocRef // record of a call that is repeatable by its key (W4)
-	print   string
-	before  *core.RecordedChildrenWait // not nil: the call was answered before, with this
+	id          base.GivenID
+	fence       core.Fence
+	policy      string          // what the parent's end does to the children; "": not set
+	of          *core.Execution // the parent, as it was when the spawn was planned
+	first       bool            // there is no children flow yet
+	above       core.FlowParent
+	wait        *childrenWait // nil: it does not wait
+	created     int
+	asked       store.DocRef // record of a call that is repeatable by its key (W4)
+	fingerprint string
+	before      *core.RecordedChildrenWait // not nil: the call was answered before, with this
 }
 
 // planSpawn reads the parent and its children and checks the request against them.
@@ -86,7 +86,7 @@ func (e *Graphs) planSpawn(ctx context.Context, c txn.Caller, r SpawnRequest, s 
 	if c.RequestKey != "" {
 		cmd.asked = txn.RequestRef(c, cmd.Name(), parent.ID.UUID.String(), c.RequestKey)
 		cmd.asked.Owner = txn.Owner(parent.ID.UUID)
-		cmd.print = txn.Fingerprint(r.Children, r.Edges, r.OnParentEnd)
+		cmd.fingerprint = txn.Fingerprint(r.Children, r.Edges, r.OnParentEnd)
 	}
 	cmd.e, cmd.kept, cmd.old = e, map[string]base.ID{}, map[base.UUID]bool{}
 	if err := cmd.findFlow(ctx, s.OnParentEnd); err != nil {
@@ -214,7 +214,7 @@ func (s *spawn) planChildren(ctx context.Context, c txn.Caller, r *core.FlowSpaw
 		return err
 	}
 	for i := range s.nodes {
-		s.nodes[i].print = core.NodeFingerprint(&s.nodes[i].cmd.S, s.nodes[i].node)
+		s.nodes[i].fingerprint = core.NodeFingerprint(&s.nodes[i].cmd.S, s.nodes[i].node)
 	}
 	return s.checkSubflows(ctx, workerOf(c, s.of), fresh, func(there func(string) bool, check core.NodeCheck) error {
 		return r.CheckNodes(s.seen.Namespace, s.seen.Creator, there, check)

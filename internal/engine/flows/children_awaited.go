@@ -74,8 +74,8 @@ func endChildrenWait(u *txn.Tx, ent *txn.Row) bool {
 	u.Touch(ent)
 	u.Keep(fx)
 	wait := ent.Exec.Children.Wait
-	policy, state := wait.Join.Policy, wait.Join.State
-	u.After = append(u.After, func() { u.Engine.Meter.Joined(policy, state) })
+	state := wait.Join.State
+	countJoin(u, wait.Join.Policy, state)
 	if wait.Join.OnSatisfied == core.CancelRemaining && wait.Join.Pending() > 0 {
 		leaveUnneeded(u, ent.Exec, AwaitedKey(wait.Number), state == core.JoinHeld)
 	}

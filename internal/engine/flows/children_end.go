@@ -114,7 +114,7 @@ func (q *quorumsShort) Decide(u *txn.Tx) error {
 	return nil
 }
 
-// reach marks the joins of members that the unit has as due.
+// reach marks the joins of members that the transaction has as due.
 func reach(u *txn.Tx, members []base.UUID) {
 	for _, id := range members {
 		if ent := u.Entries[id]; ent != nil {

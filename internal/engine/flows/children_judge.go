@@ -20,14 +20,14 @@ func (w *childrenWait) asked(u *txn.Tx, ent *txn.Row) (ask core.ChildrenWaitComm
 			}
 		}
 	}
-	if booked, err = u.Repeated(w.caller, w.request, w.print(), nil); booked { // a repeat books nothing again
+	if booked, err = u.Repeated(w.caller, w.request, w.requestFingerprint(), nil); booked { // a repeat books nothing again
 		ask.Usage = nil
 	}
 	return ask, booked, err
 }
 
-// print returns a fingerprint that distinguishes two waits under one request key.
-func (w *childrenWait) print() string {
+// fingerprint returns a fingerprint that distinguishes two waits under one request key.
+func (w *childrenWait) requestFingerprint() string {
 	return txn.Fingerprint(w.names, w.ask.Join, w.ask.Kind, w.ask.TimeoutMS, w.ask.Usage)
 }
 
@@ -49,7 +49,7 @@ func (w *childrenWait) judge(u *txn.Tx, ent *txn.Row, spawned int) error {
 		return err
 	}
 	if !booked && len(ask.Usage) > 0 {
-		u.RecordRequest(w.request, w.print(), nil)
+		u.RecordRequest(w.request, w.requestFingerprint(), nil)
 	}
 	w.answered(u, ent, &ask, got)
 	return nil

@@ -95,7 +95,7 @@ func (s *spawn) Decide(u *txn.Tx) error {
 	}
 	s.grow(u, ent, f)
 	if s.before == nil {
-		u.RecordRequest(s.asked, s.print, core.RecordedChildrenWait{FlowID: s.flow, Spawned: s.created})
+		u.RecordRequest(s.asked, s.fingerprint, core.RecordedChildrenWait{FlowID: s.flow, Spawned: s.created})
 	}
 	if s.wait == nil {
 		return nil
@@ -106,7 +106,7 @@ func (s *spawn) Decide(u *txn.Tx) error {
 // answeredBefore recognises a repeated call by its request key. What it waits for is evaluated again: that ends the lease at most once.
 func (s *spawn) answeredBefore(u *txn.Tx) (bool, error) {
 	var first core.RecordedChildrenWait
-	again, err := u.Repeated(s.caller, s.asked, s.print, &first)
+	again, err := u.Repeated(s.caller, s.asked, s.fingerprint, &first)
 	if again && err == nil {
 		s.before = &first
 	}

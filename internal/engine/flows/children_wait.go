@@ -193,8 +193,8 @@ func (w *childrenWait) timeoutRef() store.DocRef {
 	for i := range w.children {
 		names[i] = w.children[i].Name
 	}
-	print := txn.Fingerprint(w.flow.UUID, names, w.ask.Join, w.ask.Kind, w.ask.TimeoutMS)
-	return store.DocRef{Kind: docUpstreams, Owner: txn.Owner(w.id.UUID), Key: "timeout/" + print}
+	fingerprint := txn.Fingerprint(w.flow.UUID, names, w.ask.Join, w.ask.Kind, w.ask.TimeoutMS)
+	return store.DocRef{Kind: docUpstreams, Owner: txn.Owner(w.id.UUID), Key: "timeout/" + fingerprint}
 }
 
 func (w *childrenWait) Decide(u *txn.Tx) error {

@@ -16,8 +16,8 @@ const (
 	roundsAtOnce = 16  // of skips that lead to skips
 )
 
-// advanceFlows applies the end of every member that has ended in this unit, whatever ended it, to its graph: its edges are resolved, joins decided,
-// members that cannot run any more are skipped, and a flow ends with its last member (F4, F28).
+// advanceFlows applies the end of every member that has ended in this transaction, whatever ended it, to its graph: its edges are resolved, joins
+// decided, members that cannot run any more are skipped, and a flow ends with its last member (F4, F28).
 func advanceFlows(ctx context.Context, u *txn.Tx) error {
 	u.Advancing = true
 	err := advance(ctx, u)
@@ -51,7 +51,7 @@ func advance(ctx context.Context, u *txn.Tx) error {
 	return endFlows(ctx, u)
 }
 
-// endedMembers returns the members that have ended in this unit and are not counted in their flows yet, each once.
+// endedMembers returns the members that have ended in this transaction and are not counted in their flows yet, each once.
 func endedMembers(u *txn.Tx) (ended []*txn.Row) {
 	for _, ent := range u.Order {
 		if !ent.JustEnded() || ent.Advanced || ent.Removed {
@@ -65,7 +65,7 @@ func endedMembers(u *txn.Tx) (ended []*txn.Row) {
 	return ended
 }
 
-// openMembers returns how many members of a flow are open. Members that have ended in this unit may not be counted in the flow yet.
+// openMembers returns how many members of a flow are open. Members that have ended in this transaction may not be counted in the flow yet.
 func openMembers(u *txn.Tx, f *core.Flow) int {
 	open := f.Open
 	for _, ent := range u.Order {
@@ -248,8 +248,7 @@ func decideJoin(u *txn.Tx, d *dueJoin) {
 	}
 	u.Touch(d.ent)
 	u.Keep(fx)
-	policy, state := x.Member.Join.Policy, d.state
-	u.After = append(u.After, func() { u.Engine.Meter.Joined(policy, state) })
+	countJoin(u, x.Member.Join.Policy, d.state)
 	followJoin(u, x)
 }
 
@@ -260,7 +259,7 @@ func followJoin(u *txn.Tx, x *core.Execution) {
 	}
 }
 
-// beginSubflows adds follow-up work for the sub-flows of nodes that have passed the gate in this unit, whatever the cause (F46).
+// beginSubflows adds follow-up work for the sub-flows of nodes that have passed the gate in this transaction, whatever the cause (F46).
 func beginSubflows(u *txn.Tx) {
 	for _, ent := range u.Order {
 		if ent.Exec.AwaitsSubflow() && ent.Waited != core.WaitingForSubflow {
@@ -282,7 +281,7 @@ func impossibleOf(inbound []core.Edge) (names []string) {
 }
 
 // loadInbound loads the edges into members whose joins are due, where they are needed: to name what made the join impossible, or to freeze inputs.
-// Edges that the unit has already stay as it left them.
+// Edges that the transaction has already stay as it left them.
 func loadInbound(ctx context.Context, u *txn.Tx, due []*dueJoin) error {
 	var whole []base.UUID
 	for _, d := range due {
@@ -301,7 +300,7 @@ func loadInbound(ctx context.Context, u *txn.Tx, due []*dueJoin) error {
 	return nil
 }
 
-// loadInto loads all edges of the graph that lead to members which the unit has.
+// loadInto loads all edges of the graph that lead to members which the transaction has.
 func loadInto(ctx context.Context, u *txn.Tx, members []base.UUID) error {
 	var missing []base.UUID
 	var want store.Want

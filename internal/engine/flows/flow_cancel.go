@@ -97,6 +97,9 @@ func (c *cancelFlow) Want(w *store.Want, _ bool) {
 
 func (c *cancelFlow) Flows(*txn.Tx) []base.UUID { return []base.UUID{c.id.UUID} }
 
+// By returns the caller.
+func (c *cancelFlow) By() txn.Caller { return c.caller }
+
 func (c *cancelFlow) Chains(*txn.Tx) []string { return flowChain(c.caller, c.space) }
 
 // flowChain returns the audit chain of a caller's change of a flow, or none if the caller is not an operator.
@@ -137,8 +140,8 @@ func (c *cancelFlow) Decide(u *txn.Tx) error {
 	if f == nil || !c.caller.Sees(f.Namespace) {
 		return flowNotFound(c.id)
 	}
-	print := txn.Fingerprint(c.ask.Policy, c.ask.Reason)
-	if again, err := u.Repeated(c.caller, c.request, print, nil); again || err != nil {
+	fingerprint := txn.Fingerprint(c.ask.Policy, c.ask.Reason)
+	if again, err := u.Repeated(c.caller, c.request, fingerprint, nil); again || err != nil {
 		c.answer = cancelAnswer(f)
 		return err
 	}
@@ -148,14 +151,14 @@ func (c *cancelFlow) Decide(u *txn.Tx) error {
 		auditFlow(u, c.caller, c.Name(), f, c.ask.Reason, before, after)
 	}
 	c.answer = cancelAnswer(f)
-	u.RecordRequest(c.request, print, nil)
+	u.RecordRequest(c.request, fingerprint, nil)
 	// The numbers are those of the commit, in which the ends of members are counted.
 	u.After = append(u.After, func() { c.answer = cancelAnswer(f) })
 	return nil
 }
 
-// cancelGraph writes the cancel of a flow that the unit has locked, ends those of its members that the unit has, and leaves the rest to follow-up
-// work.
+// cancelGraph writes the cancel of a flow that the transaction has locked, ends those of its members that the transaction has, and leaves the rest to
+// follow-up work.
 func cancelGraph(u *txn.Tx, f *core.Flow, ask core.FlowCancelCommand, fx *core.Effects, members []base.UUID) {
 	from := f.State
 	if !f.RequestCancel(fx, ask) {

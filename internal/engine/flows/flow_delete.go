@@ -35,7 +35,7 @@ func (e *Graphs) DeleteFlow(ctx context.Context, c txn.Caller, r DeleteFlowReque
 }
 
 func (e *Graphs) planFlowRemoval(ctx context.Context, c txn.Caller, r DeleteFlowRequest) (*flowRemoval, error) {
-	cmd := &flowRemoval{caller: c, id: r.Flow, r: r, print: txn.Fingerprint(r.Reason, r.Expected), tree: erasure{e: e}}
+	cmd := &flowRemoval{caller: c, id: r.Flow, r: r, fingerprint: txn.Fingerprint(r.Reason, r.Expected), tree: erasure{e: e}}
 	if c.RequestKey != "" { // the answer outlives the flow
 		cmd.request = txn.RequestRef(c, cmd.Name(), r.Flow.UUID.String(), c.RequestKey)
 	}
@@ -59,13 +59,13 @@ type DeleteFlowRequest struct {
 
 // flowRemoval is the command of DeleteFlow.
 type flowRemoval struct {
-	caller  txn.Caller
-	id      base.GivenID
-	r       DeleteFlowRequest
-	space   string // namespace of the flow
-	tree    erasure
-	request store.DocRef
-	print   string
+	caller      txn.Caller
+	id          base.GivenID
+	r           DeleteFlowRequest
+	space       string // namespace of the flow
+	tree        erasure
+	request     store.DocRef
+	fingerprint string
 }
 
 func (r *flowRemoval) Name() string { return "delete_flow" }
@@ -74,6 +74,9 @@ func (r *flowRemoval) Want(*store.Want, bool) {}
 
 func (r *flowRemoval) Flows(*txn.Tx) []base.UUID { return r.tree.flows }
 
+// By returns the caller.
+func (r *flowRemoval) By() txn.Caller { return r.caller }
+
 func (r *flowRemoval) Chains(*txn.Tx) []string { return flowChain(r.caller, r.space) }
 
 func (r *flowRemoval) Graph(ctx context.Context, u *txn.Tx) error {
@@ -81,7 +84,7 @@ func (r *flowRemoval) Graph(ctx context.Context, u *txn.Tx) error {
 }
 
 func (r *flowRemoval) Decide(u *txn.Tx) error {
-	if again, err := u.Repeated(r.caller, r.request, r.print, nil); again || err != nil {
+	if again, err := u.Repeated(r.caller, r.request, r.fingerprint, nil); again || err != nil {
 		return err
 	}
 	f := flow(u, r.id.UUID)
@@ -107,7 +110,7 @@ func (r *flowRemoval) Decide(u *txn.Tx) error {
 	u.Keep(fx)
 	auditFlow(u, r.caller, r.Name(), f, r.r.Reason, auditedCancelOf(f), nil)
 	r.tree.drop(u)
-	u.RecordRequest(r.request, r.print, nil)
+	u.RecordRequest(r.request, r.fingerprint, nil)
 	return nil
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// endFlows ends the flows of the unit that are due (F4, F51).
+// endFlows ends the flows of the transaction that are due (F4, F51).
 func endFlows(ctx context.Context, u *txn.Tx) error {
 	for _, ent := range graphOf(u).flows {
 		if !ent.changed || !ent.f.Due() {
@@ -79,8 +79,8 @@ func failuresOf(ctx context.Context, u *txn.Tx, f *core.Flow) (failures []string
 	return failures[:min(len(failures), core.MaxBadNames)], nil
 }
 
-// failuresAmong looks at some members as the unit has left them. Members that the unit does not have are terminal, and do not change while their
-// flow is locked.
+// failuresAmong looks at some members as the transaction has left them. Members that the transaction does not have are terminal, and do not change
+// while their flow is locked.
 func failuresAmong(ctx context.Context, u *txn.Tx, f *core.Flow, names []string) (failures []string, err error) {
 	members, err := peekMembers(ctx, u, f, names)
 	if err != nil {
@@ -114,7 +114,7 @@ func failuresAmong(ctx context.Context, u *txn.Tx, f *core.Flow, names []string)
 	return failures, nil
 }
 
-// membersHere are the members of a flow that the unit has, by name: some may be as new as their names.
+// membersHere are the members of a flow that the transaction has, by name: some may be as new as their names.
 func membersHere(u *txn.Tx, f *core.Flow) map[string]base.UUID {
 	here := map[string]base.UUID{}
 	for id, ent := range u.Entries {
@@ -169,7 +169,7 @@ func peekMembers(ctx context.Context, u *txn.Tx, f *core.Flow, names []string) (
 	return found, nil
 }
 
-// peek reads executions without a lock. Those that the unit has are returned as it left them.
+// peek reads executions without a lock. Those that the transaction has are returned as it left them.
 func peek(ctx context.Context, u *txn.Tx, ids []base.UUID) (map[base.UUID]*core.Execution, error) {
 	found := make(map[base.UUID]*core.Execution, len(ids))
 	want := store.Want{SkipUnreadable: true}

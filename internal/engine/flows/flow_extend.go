@@ -48,7 +48,7 @@ type extension struct {
 	seen     *core.Flow         // the flow as it was when the extension was planned
 	kept     map[string]base.ID // nodes and members that exist already
 	places   []core.EdgePlace   // where the request has the edges
-	members  []newcomer         // executions that become members
+	members  []newMember        // executions that become members
 	top      base.UUID          // the execution above all flows that this one lies in, as long as it is in none; absent: there is none
 	old      map[base.UUID]bool // members that exist already and that edges concern
 	reached  [][2]string        // edges that a cycle through those may have

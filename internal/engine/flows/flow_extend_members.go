@@ -11,8 +11,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// newcomer is an execution that becomes a member.
-type newcomer struct {
+// newMember is an execution that becomes a member.
+type newMember struct {
 	core.NodeRef
 	place string // in the request
 }
@@ -31,7 +31,7 @@ func (x *extension) planMembers(ctx context.Context, known *memberNames) error {
 		if err != nil {
 			return core.AtPlace(err, memberPlace(i))
 		}
-		if there.FlowID != x.seen.ID && !mayAdd(x.caller, there) { // before anything is told of it
+		if there.FlowID != x.seen.ID && !mayAdd(x.caller, there) { // before anything of it is shown
 			err := base.Errorf(base.CodeRoleRequired, "another principal submitted it").WithField("execution_id").WithHint("add what the key submitted itself")
 			return core.AtPlace(err, memberPlace(i))
 		}
@@ -46,7 +46,7 @@ func (x *extension) planMembers(ctx context.Context, known *memberNames) error {
 		if id, taken := known.ids[m.Name]; taken {
 			return core.AtPlace(base.Errorf(base.CodeNameTaken, "another member is called %q", m.Name).WithField("name").With("execution_id", id.String()), memberPlace(i))
 		}
-		if other := slices.IndexFunc(x.members, func(o newcomer) bool { return o.ID == there.ID }); other >= 0 && x.members[other].Name != m.Name {
+		if other := slices.IndexFunc(x.members, func(o newMember) bool { return o.ID == there.ID }); other >= 0 && x.members[other].Name != m.Name {
 			return core.AtPlace(memberAs(x.members[other].Name), memberPlace(i))
 		}
 		if there.ID.UUID == x.top {
@@ -54,7 +54,7 @@ func (x *extension) planMembers(ctx context.Context, known *memberNames) error {
 			return core.AtPlace(base.Errorf(base.CodeCycleDetected, "the flow lies below the execution, which cannot be part of it").With("cycle", cycle), memberPlace(i))
 		}
 		ref := core.NodeRef{Name: m.Name, ID: there.ID}
-		x.members, x.refs[m.Name] = append(x.members, newcomer{ref, memberPlace(i)}), ref
+		x.members, x.refs[m.Name] = append(x.members, newMember{ref, memberPlace(i)}), ref
 	}
 	return nil
 }
@@ -120,7 +120,7 @@ func memberAs(name string) error {
 
 // joining reports whether an execution is about to become a member.
 func (x *extension) joining(id base.UUID) bool {
-	return slices.ContainsFunc(x.members, func(m newcomer) bool { return m.ID.UUID == id })
+	return slices.ContainsFunc(x.members, func(m newMember) bool { return m.ID.UUID == id })
 }
 
 // checkMembers reports whether the executions may still become members.

@@ -62,7 +62,7 @@ func (x *extension) Decide(u *txn.Tx) error {
 		return flowNotFound(x.x.Flow)
 	}
 	var first FlowAnswer
-	if again, err := u.Repeated(x.caller, x.request, x.print(), &first); again || err != nil {
+	if again, err := u.Repeated(x.caller, x.request, x.requestFingerprint(), &first); again || err != nil {
 		x.answer, x.again = first, err == nil
 		return err
 	}
@@ -91,8 +91,8 @@ func (x *extension) Decide(u *txn.Tx) error {
 	return nil
 }
 
-// print returns a fingerprint that distinguishes two calls under one request key.
-func (x *extension) print() string {
+// fingerprint returns a fingerprint that distinguishes two calls under one request key.
+func (x *extension) requestFingerprint() string {
 	return txn.Fingerprint(x.x.Expected, x.x.Nodes, x.x.Members, x.x.Edges, x.x.Seal)
 }
 
@@ -250,7 +250,7 @@ func (x *extension) finish(u *txn.Tx, f *core.Flow, fx *core.Effects, edges int)
 
 // record stores the answer for a repeat, with the flow as it is now: the request itself may end it.
 func (x *extension) record(u *txn.Tx) {
-	u.Advanced = append(u.Advanced, func() { u.RecordRequest(x.request, x.print(), x.answer) })
+	u.Advanced = append(u.Advanced, func() { u.RecordRequest(x.request, x.requestFingerprint(), x.answer) })
 }
 
 // answered returns the flow and the executions that the request named.

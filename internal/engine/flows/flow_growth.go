@@ -45,10 +45,10 @@ type growth struct {
 
 // plannedNode is a node on its way.
 type plannedNode struct {
-	node  *core.FlowNode
-	id    base.ID
-	cmd   *work.Submit
-	print []byte // its fingerprint, where it is to be known again by its name (F39)
+	node        *core.FlowNode
+	id          base.ID
+	cmd         *work.Submit
+	fingerprint []byte // its fingerprint, where it is to be known again by its name (F39)
 }
 
 // innerNode is a node of a sub-flow that is checked with the request around it (F46): budgets that it is to make, and an id that it brings.
@@ -315,7 +315,7 @@ func (g *growth) write(u *txn.Tx, f *core.Flow, upstream func(base.UUID) *core.E
 		ent := u.Entries[p.id.UUID]
 		f.AddMember(ent.Exec)
 		member := memberDoc(f.ID.UUID, p.node.Name, p.id)
-		member.Data = p.print
+		member.Data = p.fingerprint
 		u.Changes.NewDocs = append(u.Changes.NewDocs, member)
 		if p.node.Flow != nil {
 			u.Changes.NewDocs = append(u.Changes.NewDocs, subflowDoc(p.id.UUID, p.node.Flow))

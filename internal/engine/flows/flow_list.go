@@ -180,6 +180,9 @@ func (c *onFlow) Want(*store.Want, bool) {}
 
 func (c *onFlow) Flows(*txn.Tx) []base.UUID { return []base.UUID{c.id.UUID} }
 
+// By returns the caller.
+func (c *onFlow) By() txn.Caller { return c.caller }
+
 func (c *onFlow) Chains(*txn.Tx) []string {
 	if c.space == "" {
 		return nil

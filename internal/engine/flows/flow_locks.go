@@ -33,8 +33,8 @@ func flowsOf(u *txn.Tx, cmd txn.Command) (ids []base.UUID) {
 	return ids
 }
 
-// graphed is a command that then reads what only those locks protect.
-type graphed interface {
+// graphReader is a command that then reads what only those locks protect.
+type graphReader interface {
 	txn.Command
 	Graph(ctx context.Context, u *txn.Tx) error
 }
@@ -53,7 +53,7 @@ func lockGraphs(ctx context.Context, u *txn.Tx, batch []*txn.Request) error {
 		return err
 	}
 	for _, r := range batch {
-		if g, ok := r.Command.(graphed); ok {
+		if g, ok := r.Command.(graphReader); ok {
 			if err := g.Graph(ctx, u); err != nil {
 				return err
 			}

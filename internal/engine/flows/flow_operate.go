@@ -62,8 +62,8 @@ func (e *Graphs) replay(ctx context.Context, c txn.Caller, id base.GivenID, r wo
 	return txn.Answered(&view, e.Operate(ctx, c, id, o))
 }
 
-// Replay opens an execution again, with what its place in a flow requires. One that has ended in this unit is opened again in the next one, after
-// its end was published.
+// Replay opens an execution again, with what its place in a flow requires. One that has ended in this transaction is opened again in the next one,
+// after its end was published.
 func Replay(u *txn.Tx, x *core.Execution, fx *core.Effects, cmd core.ReplayCommand, plan *graphReplay) error {
 	ent := u.Entries[x.ID.UUID]
 	switch {

@@ -49,7 +49,7 @@ func (e *Graphs) removeFlow(ctx context.Context, t taskArgs) error {
 	if err := ReadDoc(&doc, f); err != nil {
 		return err
 	}
-	at, ok, err := e.leavesAt(ctx, f, loaded.Now)
+	at, ok, err := e.removableAt(ctx, f, loaded.Now)
 	if err != nil || !ok {
 		return err
 	}
@@ -72,8 +72,8 @@ func (e *Graphs) onFlowAlone(ctx context.Context, op string, id base.ID, act fun
 	}})
 }
 
-// leavesAt returns when a flow may be removed; ok is false while it may not, and then no look is needed before something happens to it.
-func (e *Graphs) leavesAt(ctx context.Context, f *core.Flow, now base.Time) (at base.Time, ok bool, err error) {
+// removableAt returns when a flow may be removed; ok is false while it may not, and then no look is needed before something happens to it.
+func (e *Graphs) removableAt(ctx context.Context, f *core.Flow, now base.Time) (at base.Time, ok bool, err error) {
 	if !f.Finished() {
 		return 0, false, nil // its end arms it again, or that of its last member
 	}
@@ -98,13 +98,13 @@ func (e *Graphs) leavesAt(ctx context.Context, f *core.Flow, now base.Time) (at 
 		if l := dict.Lanes[x.Class.Lane]; l != nil {
 			lane = l.Settings
 		}
-		own, mortal := x.FlowRemovableAt(f, &lane, e.Cfg.Retention)
-		at, ok = max(at, own), mortal
+		own, removable := x.FlowRemovableAt(f, &lane, e.Cfg.Retention)
+		at, ok = max(at, own), removable
 		return ok, nil
 	})
 	if empty && err == nil {
-		own, mortal := f.RemovableAt(e.Cfg.Retention)
-		at, ok = max(at, own), mortal
+		own, removable := f.RemovableAt(e.Cfg.Retention)
+		at, ok = max(at, own), removable
 	}
 	return at, ok, err
 }

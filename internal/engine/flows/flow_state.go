@@ -9,8 +9,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// flowPart is what a unit has of flows. The lock of a flow is taken after those of executions and of everything else; under it further executions
-// are locked only if they are free.
+// flowPart is what a transaction has of flows. The lock of a flow is taken after those of executions and of everything else; under it further
+// executions are locked only if they are free.
 type flowPart struct {
 	flows map[base.UUID]*flowEntry
 	edges map[edgeKey]*edgeEntry
@@ -22,7 +22,7 @@ type flowPart struct {
 	reached []*txn.Row // members whose joins may be due by edges that were added, or by a seal
 }
 
-// flowEntry is a flow inside a unit.
+// flowEntry is a flow inside a transaction.
 type flowEntry struct {
 	f       *core.Flow
 	created bool
@@ -31,7 +31,7 @@ type flowEntry struct {
 
 type edgeKey struct{ from, to base.UUID }
 
-// edgeEntry is an edge inside a unit.
+// edgeEntry is an edge inside a transaction.
 type edgeEntry struct {
 	edge    core.Edge
 	created bool
@@ -44,7 +44,7 @@ const slot txn.Slot = 3
 // graphOf returns what a transaction has of flows.
 func graphOf(u *txn.Tx) *flowPart { return txn.State[flowPart](u, slot) }
 
-// flow returns a flow that the unit has locked, or nil if it does not exist or is not locked.
+// flow returns a flow that the transaction has locked, or nil if it does not exist or is not locked.
 func flow(u *txn.Tx, id base.UUID) *core.Flow {
 	if ent := graphOf(u).flows[id]; ent != nil {
 		return ent.f
@@ -109,7 +109,7 @@ func lockFlows(ctx context.Context, u *txn.Tx, flows []base.UUID, from []base.UU
 	return absorbGraph(u, loaded)
 }
 
-// absorbGraph adds loaded flows and edges to the unit. Those that it has already stay as they are.
+// absorbGraph adds loaded flows and edges to the transaction. Those that it has already stay as they are.
 func absorbGraph(u *txn.Tx, loaded *store.Loaded) error {
 	for ref, doc := range loaded.Docs {
 		switch ref.Kind {

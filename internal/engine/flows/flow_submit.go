@@ -201,7 +201,7 @@ func (s *submitFlow) Decide(u *txn.Tx) error {
 func (s *submitFlow) judge(u *txn.Tx) (expired *store.KeyRow, done bool, err error) {
 	s.answer, s.again, s.known = FlowAnswer{}, false, base.UUID{}
 	var first base.UUID
-	if again, err := u.Repeated(s.caller, s.request, s.print(), &first); again || err != nil {
+	if again, err := u.Repeated(s.caller, s.request, s.requestFingerprint(), &first); again || err != nil {
 		s.again, s.known = err == nil, first
 		return nil, true, err
 	}
@@ -218,8 +218,8 @@ func (s *submitFlow) judge(u *txn.Tx) (expired *store.KeyRow, done bool, err err
 	return expired, false, nil
 }
 
-// print returns a fingerprint that distinguishes two calls under one request key.
-func (s *submitFlow) print() string {
+// fingerprint returns a fingerprint that distinguishes two calls under one request key.
+func (s *submitFlow) requestFingerprint() string {
 	return txn.Fingerprint(s.fingerprint, s.s.IdempotencyKey, s.s.Tags, s.empty)
 }
 
@@ -239,7 +239,7 @@ func (s *submitFlow) existing(u *txn.Tx) (expired *store.KeyRow, found bool, err
 			}
 		}
 	}
-	f := flow(u, s.flow.UUID) // one that the unit has made itself is no doc yet
+	f := flow(u, s.flow.UUID) // one that the transaction has made itself is no doc yet
 	if f == nil {
 		doc := u.Doc(FlowRef(s.flow.UUID))
 		if doc == nil {
@@ -301,7 +301,7 @@ func (s *submitFlow) make(u *txn.Tx, expired *store.KeyRow) {
 		s.answer.Members[s.nodes[i].node.Name] = s.nodes[i].id
 	}
 	if s.request.Key != "" {
-		u.RecordRequest(s.request, s.print(), f.ID.UUID)
+		u.RecordRequest(s.request, s.requestFingerprint(), f.ID.UUID)
 	}
 }
 

@@ -18,11 +18,16 @@ import (
 type Graphs struct {
 	*work.Work
 	derives idSecrets
+	meter   meter
 }
+
+// flowEnds returns the kinds of the events with which a flow ends.
+func flowEnds() []string { return []string{"flow.completed", "flow.failed", "flow.cancelled"} }
 
 // New makes the room of flows.
 func New(e *work.Work) *Graphs {
 	f := &Graphs{Work: e}
+	txn.UseRoom(e.Engine, slot, f)
 	e.UseFlows(f)
 	e.UseVanished(f.vanished)
 	e.ListedBy(docFlowMark, 1)
@@ -54,9 +59,10 @@ func New(e *work.Work) *Graphs {
 			return held.Doc.Kind == DocFlow && row.JustEnded() && FlowRef(row.Exec.FlowID.UUID) == held.Doc
 		},
 	})
-	for _, kind := range []string{"flow.completed", "flow.failed", "flow.cancelled"} {
+	for _, kind := range flowEnds() {
 		e.WakesOn(kind, func(ev *core.Event) base.UUID { return ev.FlowID.UUID })
 	}
+	f.measure()
 	f.registerWork()
 	return f
 }

@@ -73,7 +73,7 @@ func (l *explainLook) Want(x *core.Execution, budgets []base.UUID) store.Want {
 
 // take prepares the rows for core: due timers are applied to this copy only, and not stored.
 func (l *explainLook) take(loaded *store.Loaded, x *core.Execution) error {
-	d, err := waits.LoadedDossier(loaded, x.ID.UUID)
+	d, err := waits.ReadState(loaded, x.ID.UUID)
 	if err != nil {
 		return err
 	}

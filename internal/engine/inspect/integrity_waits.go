@@ -15,7 +15,7 @@ import (
 // those that waitpoints and links are found by.
 func (e *Inspector) checkWaitMarks(ctx context.Context) (found []Difference, err error) {
 	strays := map[store.DocKind]func(context.Context, []store.Doc) ([]Difference, error){
-		waits.DocWaitpointOpen: e.strayAmong, waits.DocSuspended: e.strayAmong, waits.DocWaitpointAt: e.strayWhereabouts, waits.DocLinkAt: e.strayWhereabouts,
+		waits.DocWaitpointOpen: e.strayAmong, waits.DocSuspended: e.strayAmong, waits.DocWaitpointAt: e.strayLocators, waits.DocLinkAt: e.strayLocators,
 	}
 	for _, kind := range slices.Sorted(maps.Keys(strays)) {
 		stray, err := e.strayMarks(ctx, kind, strays[kind])
@@ -112,13 +112,13 @@ func (e *Inspector) strayAmong(ctx context.Context, marks []store.Doc) (found []
 	return found, nil
 }
 
-// strayWhereabouts finds locator records of waitpoints and links that do not exist. The records of an execution are removed with it, and what
+// strayLocators finds locator records of waitpoints and links that do not exist. The records of an execution are removed with it, and what
 // cannot be read exists.
-func (e *Inspector) strayWhereabouts(ctx context.Context, marks []store.Doc) (found []Difference, err error) {
+func (e *Inspector) strayLocators(ctx context.Context, marks []store.Doc) (found []Difference, err error) {
 	var want store.Want
 	records := map[store.DocRef]store.DocRef{}
 	for i := range marks {
-		at, err := waits.DecodeWhereabouts(&marks[i])
+		at, err := waits.DecodeLocator(&marks[i])
 		if err != nil {
 			found = append(found, Difference{What: checkWaitMarks, Key: marks[i].Key, Stored: 1})
 			continue
@@ -152,6 +152,6 @@ func markedBy(mark *store.Doc) (base.UUID, error) {
 	if mark.Kind == waits.DocSuspended {
 		return waits.SuspendedID(mark.Key)
 	}
-	at, err := waits.DecodeWhereabouts(mark)
+	at, err := waits.DecodeLocator(mark)
 	return at.ExecutionID.UUID, err
 }

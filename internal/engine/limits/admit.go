@@ -72,7 +72,7 @@ func (x *wantIndex) has(w *store.Want, ref store.DocRef) bool {
 	return x.docs[ref]
 }
 
-// wantDoc adds a record that the unit has not loaded.
+// wantDoc adds a record that the transaction has not loaded.
 func wantDoc(u *txn.Tx, w *store.Want, ref store.DocRef) {
 	if _, loaded := u.Docs[ref]; !loaded && !partOf(u).index.has(w, ref) {
 		w.Docs = append(w.Docs, ref)
@@ -108,7 +108,7 @@ func loadReserved(ctx context.Context, u *txn.Tx) error {
 	}
 	u.Now = max(u.Now, loaded.Now) // whether an epoch has ended is judged by the clock read after the lock (BI9)
 	u.Absorb(want, loaded)
-	OpenBooks(u)
+	OpenBudgetSet(u)
 	return nil
 }
 
@@ -120,7 +120,7 @@ func Room(u *txn.Tx) *core.Room {
 	openRates(u)
 	return &core.Room{
 		Quotas: func(id string) *core.Quota { return RulesOf(u.Dict).Quotas[id] },
-		Slots:  u.Counters, Rates: partOf(u).rates, Budgets: OpenBooks(u), Unreadable: partOf(u).unreadable,
+		Slots:  u.Counters, Rates: partOf(u).rates, Budgets: OpenBudgetSet(u), Unreadable: partOf(u).unreadable,
 	}
 }
 
@@ -226,7 +226,7 @@ func (e *Admission) sweepRates(ctx context.Context, t store.Timer) error {
 func Admit(u *txn.Tx, x *core.Execution, fx *core.Effects, force bool) error {
 	lane := u.Lane(x)
 	if lane != nil && !force && (lane.Counting || !u.HasPlace(lane)) {
-		u.Engine.Meter.Full()
+		Of(u).CountFull()
 		return base.Errorf(base.CodeAdmissionRefused, "lane %q is at its cap of %d", lane.Name, lane.Settings.MaxConcurrent).
 			With("key", txn.LaneCounter(lane.Name))
 	}
@@ -236,7 +236,7 @@ func Admit(u *txn.Tx, x *core.Execution, fx *core.Effects, force bool) error {
 		case force:
 			x.TakeForced(fx, room, set)
 		case why != nil:
-			u.Engine.Meter.RefusedAdmission(why)
+			Of(u).CountRefusal(why)
 			return why.Err()
 		default:
 			x.TakeRoom(fx, room, set)

@@ -42,7 +42,7 @@ func HeldRoom(u *txn.Tx, x *core.Execution) (lock store.Lock, held bool) {
 	return store.Lock{}, false
 }
 
-// leavesReserved reports whether the unit of a pick leaves an execution as it is because others hold what it has reserved.
+// leavesReserved reports whether the transaction of a pick leaves an execution as it is because others hold what it has reserved.
 func leavesReserved(u *txn.Tx, ent *txn.Row) bool {
 	if !u.Picks {
 		return false

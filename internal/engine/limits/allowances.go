@@ -12,9 +12,9 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// allowances are limits that apply across all processes on the store (U129). On a store that other processes may have open each limit is a small
+// sharedLimits are limits that apply across all processes on the store (U129). On a store that other processes may have open each limit is a small
 // record; otherwise it is kept in memory. A limit costs nothing until it is used.
-type allowances struct {
+type sharedLimits struct {
 	e      *txn.Engine
 	holder string // names this process
 
@@ -29,8 +29,8 @@ const (
 	mostAllowances = 10_000
 )
 
-func newAllowances(e *txn.Engine) *allowances {
-	return &allowances{e: e, holder: e.Mint().String(), local: map[string]*core.SharedLimit{}}
+func newSharedLimits(e *txn.Engine) *sharedLimits {
+	return &sharedLimits{e: e, holder: e.Mint().String(), local: map[string]*core.SharedLimit{}}
 }
 
 // TakeRate takes from a limit of perSecond over all processes. got may be more than want: the rest is for later calls, so that the store is asked
@@ -40,30 +40,29 @@ func (e *Admission) TakeRate(ctx context.Context, name string, perSecond, want i
 		got  int
 		wait base.Millis
 	}
-	err = e.allowances.use(ctx, "rate/"+name, func(a *core.SharedLimit, now base.Time) { taken.got, taken.wait = a.Take(now, perSecond, want) })
+	err = e.sharedLimits.use(ctx, "rate/"+name, func(a *core.SharedLimit, now base.Time) { taken.got, taken.wait = a.Take(now, perSecond, want) })
 	if err != nil {
 		return 0, 0, err
 	}
 	return taken.got, time.Duration(taken.wait) * time.Millisecond, nil
 }
 
-// HoldPlaces sets how many of most places this process wants to hold from now on, and returns how many it holds. It must be called again within 15
+// AcquireSlots sets how many of most places this process wants to hold from now on, and returns how many it holds. It must be called again within 15
 // seconds.
-func (e *Admission) HoldPlaces(ctx context.Context, name string, most, want int) (int, error) {
+func (e *Admission) AcquireSlots(ctx context.Context, name string, most, want int) (int, error) {
 	var got int
-	err := e.allowances.use(ctx, "places/"+name, func(a *core.SharedLimit, now base.Time) {
-		got = a.Hold(now, e.allowances.holder, most, want)
+	err := e.sharedLimits.use(ctx, "places/"+name, func(a *core.SharedLimit, now base.Time) {
+		got = a.Hold(now, e.sharedLimits.holder, most, want)
 	})
 	return txn.Answered(&got, err)
 }
 
-// NamespaceRates is how many submits and how many requests a second the namespace allows; 0: it does not say.
-func (e *Admission) NamespaceRates(ctx context.Context, namespace string) (submits, requests int, err error) {
-	settings, err := e.Spaces.Of(ctx, namespace, e.Cfg.Clock.Now())
-	return settings.MaxSubmitPerSecond, settings.MaxRequestsPerSecond, err
+// NamespaceBounds returns the settings of a namespace, for the bounds that servers enforce.
+func (e *Admission) NamespaceBounds(ctx context.Context, namespace string) (core.NamespaceSettings, error) {
+	return e.Spaces.Of(ctx, namespace, e.Cfg.Clock.Now())
 }
 
-func (l *allowances) use(ctx context.Context, name string, do func(a *core.SharedLimit, now base.Time)) error {
+func (l *sharedLimits) use(ctx context.Context, name string, do func(a *core.SharedLimit, now base.Time)) error {
 	if l.e.Store.Info().Shared {
 		return l.e.Do(ctx, &useAllowance{ref: store.DocRef{Kind: docAllowance, Key: name}, do: do})
 	}

@@ -13,12 +13,12 @@ import (
 // cancelAtOnce is how many holders of a breached budget are cancelled in the transaction of the breach (B27).
 const cancelAtOnce = 256
 
-// cancelHolders carries out the cancels that breaches in this unit have ordered: every execution with a lease charged to the budget is cancelled.
-// What cannot be done here is follow-up work. Ending a lease books its time, which may be a breach again.
+// cancelHolders carries out the cancels that breaches in this transaction have ordered: every execution with a lease charged to the budget is
+// cancelled. What cannot be done here is follow-up work. Ending a lease books its time, which may be a breach again.
 func cancelHolders(ctx context.Context, u *txn.Tx) error {
 	for ordersCancels(u) {
-		orders := mergeCancels(u.Books.CancelRunning()[partOf(u).cancelled:])
-		partOf(u).cancelled = len(u.Books.CancelRunning())
+		orders := mergeCancels(u.Accounts.CancelRunning()[partOf(u).cancelled:])
+		partOf(u).cancelled = len(u.Accounts.CancelRunning())
 		if err := cancelHoldersOf(ctx, u, orders); err != nil {
 			return err
 		}
@@ -28,7 +28,7 @@ func cancelHolders(ctx context.Context, u *txn.Tx) error {
 
 // ordersCancels reports whether a breach has ordered something that is not carried out yet.
 func ordersCancels(u *txn.Tx) bool {
-	return u.Books != nil && partOf(u).cancelled < len(u.Books.CancelRunning())
+	return u.Accounts != nil && partOf(u).cancelled < len(u.Accounts.CancelRunning())
 }
 
 // mergeCancels makes one order per budget: in one transaction many holders may find that it is used up. An execution is spared only if all orders

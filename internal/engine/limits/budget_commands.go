@@ -72,6 +72,9 @@ func (b *budgetCommand) Behind(u *txn.Tx, w *store.Want) {
 	w.Scans = append(w.Scans, b.scans...)
 }
 
+// By returns the caller.
+func (b *budgetCommand) By() txn.Caller { return b.caller }
+
 func (b *budgetCommand) Chains(*txn.Tx) []string {
 	if !admin.Audits(b.caller) {
 		return nil
@@ -84,13 +87,13 @@ func (b *budgetCommand) Decide(u *txn.Tx) error {
 		return err
 	}
 	var before any
-	if was := u.Books.Get(b.budget.ID); was != nil {
+	if was := u.Accounts.Get(b.budget.ID); was != nil {
 		before = was.Definition()
 	}
-	mark, fx := u.Books.Mark(), u.Effects(b.caller)
+	mark, fx := u.Accounts.Mark(), u.Effects(b.caller)
 	changed, err := b.act(u, fx)
 	if err != nil {
-		u.Books.Back(mark)
+		u.Accounts.Back(mark)
 		return err
 	}
 	if b.taken {
@@ -109,7 +112,7 @@ func (b *budgetCommand) audit(u *txn.Tx, before any) {
 		return
 	}
 	var after any
-	if now := u.Books.Get(b.budget.ID); now != nil {
+	if now := u.Accounts.Get(b.budget.ID); now != nil {
 		after = now.Definition()
 	}
 	admin.Audit(u, b.caller, core.AuditRow{
@@ -323,9 +326,9 @@ func scopeOf(u *txn.Tx, b *core.Budget) *txn.Row {
 	return u.Entries[id]
 }
 
-// hasBelow reports whether a budget has others below it: found by the scan, or created since by another command of the unit (B5).
+// hasBelow reports whether a budget has others below it: found by the scan, or created since by another command of the transaction (B5).
 func hasBelow(u *txn.Tx, id base.UUID, scan int) bool {
-	return len(u.Scanned[scan]) > 0 || slices.ContainsFunc(u.Books.Changed(), func(b *core.Budget) bool { return b.Parent == id })
+	return len(u.Scanned[scan]) > 0 || slices.ContainsFunc(u.Accounts.Changed(), func(b *core.Budget) bool { return b.Parent == id })
 }
 
 // forgetBudget removes everything by which a budget is found, and lets executions continue that waited for it. ent is the execution that it was

@@ -225,14 +225,14 @@ func budgetTaken(u *txn.Tx, id base.UUID, namespace, name string) bool {
 }
 
 func budgetIDTaken(u *txn.Tx, id base.UUID) bool {
-	return u.Doc(BudgetDocRef(id)) != nil || u.Books.Get(id) != nil
+	return u.Doc(BudgetDocRef(id)) != nil || u.Accounts.Get(id) != nil
 }
 
 // makeBudget creates a budget with all records by which it is found. Its parent must be in the books. Codes: budget_not_found.
 func makeBudget(u *txn.Tx, fx *core.Effects, namespace string, d *core.BudgetDefinition, id, parent base.UUID) (*core.Budget, error) {
 	var above *core.Budget
 	if !parent.IsZero() {
-		if above = u.Books.Get(parent); above == nil {
+		if above = u.Accounts.Get(parent); above == nil {
 			return nil, core.BudgetNotFound(d.Parent)
 		}
 	}
@@ -240,7 +240,7 @@ func makeBudget(u *txn.Tx, fx *core.Effects, namespace string, d *core.BudgetDef
 	if err != nil {
 		return nil, err
 	}
-	u.Books.Create(made)
+	u.Accounts.Create(made)
 	delete(partOf(u).unreadable, core.BudgetKey(id)) // it was looked for, and does not exist
 	u.AddDoc(budgetNameDoc(made))
 	if above != nil {

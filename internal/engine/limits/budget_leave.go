@@ -50,7 +50,7 @@ func (e *Admission) leave(ctx context.Context, t TaskArgs, b *core.Budget, named
 		cmd.docs = append(cmd.docs, removalRef(mark.key))
 	}
 	cmd.act = func(u *txn.Tx, fx *core.Effects) (bool, error) {
-		b := u.Books.Get(t.Budget)
+		b := u.Accounts.Get(t.Budget)
 		switch {
 		case b == nil || scopeOf(u, b) != nil || len(cmd.graphs) > 0 && Of(u).flows.Locked(u, cmd.graphs[0]) != nil:
 			return false, nil

@@ -81,7 +81,7 @@ type TakenBudgets map[any]bool
 func (o *OwnBudgets) Check(u *txn.Tx, taken TakenBudgets) (place int, err error) {
 	for i := range o.List {
 		own := &o.List[i]
-		parent := u.Books.Get(own.parent)
+		parent := u.Accounts.Get(own.parent)
 		switch {
 		case own.Orphan != nil:
 			return i, own.Orphan
@@ -107,8 +107,8 @@ func (o *OwnBudgets) Make(u *txn.Tx, c txn.Caller, made func(*core.Budget)) {
 	if len(o.List) == 0 {
 		return
 	}
-	if u.Books == nil {
-		u.Books = core.NewBudgetSet()
+	if u.Accounts == nil {
+		u.Accounts = core.NewBudgetSet()
 	}
 	fx := u.Effects(c)
 	for i := range o.List {

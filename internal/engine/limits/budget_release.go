@@ -90,7 +90,7 @@ func (r *releaseBudget) release(u *txn.Tx, fx *core.Effects) (bool, error) {
 	}
 	var ledger []core.LedgerRow
 	for _, id := range r.line() {
-		b := u.Books.Get(id)
+		b := u.Accounts.Get(id)
 		if b == nil {
 			continue // nothing is given back of one that cannot be read
 		}
@@ -104,7 +104,7 @@ func (r *releaseBudget) release(u *txn.Tx, fx *core.Effects) (bool, error) {
 		}
 		ledger = append(ledger, core.LedgerRow{Budget: b.ID, Epoch: b.Epoch, Used: row})
 	}
-	released, err := u.Books.Refund(fx, r.budget.ID, r.execution.UUID, ledger)
+	released, err := u.Accounts.Refund(fx, r.budget.ID, r.execution.UUID, ledger)
 	if err != nil {
 		return false, err
 	}
@@ -131,7 +131,7 @@ func ledgerOf(u *txn.Tx, b *core.Budget, execution base.GivenID) (used map[strin
 		}
 		maps.Copy(used, row.Used)
 	}
-	for _, spend := range u.Books.Spends() {
+	for _, spend := range u.Accounts.Spends() {
 		if spend.Budget == b.ID && spend.Epoch == b.Epoch && spend.Execution == execution.UUID {
 			used[spend.Dimension] += spend.Amount
 		}

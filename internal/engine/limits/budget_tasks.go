@@ -30,7 +30,7 @@ func (r *resetDue) Behind(u *txn.Tx, w *store.Want) { WantBudgets(u, w, []base.U
 
 // Decide arms the timer again if the clock was set back before it.
 func (r *resetDue) Decide(u *txn.Tx) error {
-	if b := u.Books.Get(r.budget); b != nil && b.NextResetAt != 0 && b.NextResetAt <= r.at {
+	if b := u.Accounts.Get(r.budget); b != nil && b.NextResetAt != 0 && b.NextResetAt <= r.at {
 		timer := u.TimerAt(timerBudgets, b.NextResetAt)
 		timer.Texts = append(timer.Texts, b.ID.String())
 	}

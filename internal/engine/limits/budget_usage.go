@@ -146,9 +146,9 @@ func (b *chargeBudget) Decide(u *txn.Tx) error {
 			return b.charge(u, fx, x)
 		})
 	}
-	mark, fx := u.Books.Mark(), u.Effects(b.caller)
+	mark, fx := u.Accounts.Mark(), u.Effects(b.caller)
 	if _, err := b.charge(u, fx, nil); err != nil {
-		u.Books.Back(mark)
+		u.Accounts.Back(mark)
 		return err
 	}
 	u.Keep(fx)
@@ -160,7 +160,7 @@ func (b *chargeBudget) charge(u *txn.Tx, fx *core.Effects, x *core.Execution) (c
 	if err != nil {
 		return false, err
 	}
-	outcome, receipt, err := u.Books.Charge(fx, core.ChargeCommand{
+	outcome, receipt, err := u.Accounts.Charge(fx, core.ChargeCommand{
 		Budget: b.budget.ID, Usage: b.request.Usage, DedupKey: b.request.DedupKey, AlreadySpent: b.request.AlreadySpent, Execution: x, Known: known,
 	})
 	if err != nil {

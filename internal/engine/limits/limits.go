@@ -17,20 +17,21 @@ import (
 // Admission decides what may be taken: by budgets, rates, slots and quotas, and by limits that processes share.
 type Admission struct {
 	*admin.Admin
-	Slots      slotsKnown
-	allowances *allowances
-	flows      Flows
+	Slots        slotsKnown
+	sharedLimits *sharedLimits
+	flows        Flows
+	meter        meter
 	// askedBudget returns the budget that a suspended execution asks to be raised, without a read.
 	askedBudget func(u *txn.Tx, row *txn.Row) (base.UUID, bool)
 }
 
 // New makes the room of limits, and registers it with the kernel.
 func New(e *admin.Admin) *Admission {
-	a := &Admission{Admin: e, allowances: newAllowances(e.Engine), askedBudget: func(*txn.Tx, *txn.Row) (base.UUID, bool) { return base.UUID{}, false }}
+	a := &Admission{Admin: e, sharedLimits: newSharedLimits(e.Engine), askedBudget: func(*txn.Tx, *txn.Row) (base.UUID, bool) { return base.UUID{}, false }}
 	txn.UseRoom(e.Engine, limitSlot, a)
 	e.OnReborn(a.Slots.forgetAll)
 	e.OnPhases(txn.Phases{
-		At: txn.AtAdmission, Lock: a.loadBooks,
+		At: txn.AtAdmission, Lock: a.loadBudgetSet,
 		Loaded:    loadReserved,
 		Last:      loadLedger,
 		Settle:    cancelHolders,
@@ -41,14 +42,14 @@ func New(e *admin.Admin) *Admission {
 		RowNeeds:  needsRow,
 		Flush: func(u *txn.Tx) {
 			writeRates(u)
-			writeBooks(u)
+			writeBudgetSet(u)
 		},
 		Committed: a.Slots.learn,
 	})
 	e.UseDefaultCheck(checkDefaultQuotas)
 	e.ListedBy(DocBudgetName, 0)
 	a.registerWork()
-	e.OnPart("budgets", a.readBudgets)
+	a.measure()
 	return a
 }
 

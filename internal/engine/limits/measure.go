@@ -4,11 +4,59 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 
+	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/metrics"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
+
+// The kinds of the events of budgets that are counted.
+const (
+	softBreach = "budget.soft_breach"
+	hardBreach = "budget.hard_breach"
+)
+
+// meter counts what admission refused and which limits of budgets were passed.
+type meter struct {
+	refusals *metrics.Counters
+	atCap    *metrics.Count
+	breaches *metrics.Counters
+}
+
+// measure makes the counters of the room.
+func (e *Admission) measure() {
+	e.meter.refusals = e.NewCounter(metrics.AdmissionRefused)
+	e.meter.atCap = e.meter.refusals.With("lane_cap")
+	e.meter.breaches = e.NewCounter(metrics.BudgetBreaches)
+	e.CountEvents(e.countBreach, softBreach, hardBreach)
+	e.OnPart("budgets", e.readBudgets)
+}
+
+// CountFull counts a claim that found its lane at the cap.
+func (e *Admission) CountFull() { e.meter.atCap.Inc() }
+
+// CountRefusal counts an execution that admission refused.
+func (e *Admission) CountRefusal(why *core.Refusal) {
+	cause := "budget"
+	switch {
+	case strings.HasPrefix(why.Key, "rate:"):
+		cause = "rate"
+	case strings.HasPrefix(why.Key, "slots:"):
+		cause = "concurrency"
+	}
+	e.meter.refusals.With(cause).Inc()
+}
+
+// countBreach counts a limit that was passed, or would have been.
+func (e *Admission) countBreach(ev *core.Event) {
+	limit, action := "soft", core.ActionNone
+	if ev.Kind == hardBreach {
+		limit, action = "hard", ev.Data.Text("action")
+	}
+	e.meter.breaches.With(e.Meter.Dimensions.Value(ev.Data.Text("dimension")), limit, action).Inc()
+}
 
 // readBudgets returns what is used and reserved of budgets. Those beyond the bound, and those of one name in several namespaces, share a label.
 func (e *Admission) readBudgets(ctx context.Context, r *txn.StoreReading) ([]metrics.Family, error) {
@@ -22,7 +70,7 @@ func (e *Admission) readBudgets(ctx context.Context, r *txn.StoreReading) ([]met
 		if err != nil {
 			continue // the integrity check reports it
 		}
-		label := r.Budgets.Value(b.Name)
+		label := r.Names.Value(b.Name)
 		for name := range b.Dimensions {
 			of, view := [2]string{label, e.Meter.Dimensions.Value(name)}, b.View(name)
 			reserved[of] += float64(view.Reserved)

@@ -90,7 +90,7 @@ func (e *Admission) Quota(ctx context.Context, c txn.Caller, id string) (QuotaVi
 	quota := RulesOf(dict).Quotas[id]
 	switch {
 	case quota == nil && RulesOf(dict).QuotaUnreadable(id):
-		return QuotaView{}, base.Errorf(base.CodeCorruption, "the record of quota %q cannot be read", id).WithHint("state it anew: nobody is admitted under it before")
+		return QuotaView{}, base.Errorf(base.CodeCorruption, "the record of quota %q cannot be read", id).WithHint("set it again: no work is admitted under it until then")
 	case quota == nil:
 		return QuotaView{}, noSuchQuota(id)
 	}

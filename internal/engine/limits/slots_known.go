@@ -20,7 +20,7 @@ type slotsKnown struct {
 	inUse map[string]int64
 }
 
-// learn updates the cache with what a committed unit has seen and changed.
+// learn updates the cache with what a committed transaction has seen and changed.
 func (s *slotsKnown) learn(u *txn.Tx) {
 	if len(u.Locked)+len(u.Changes.Counters) == 0 {
 		return
@@ -42,15 +42,15 @@ func (s *slotsKnown) learn(u *txn.Tx) {
 	}
 }
 
-// Decides reports whether an execution can be admitted with the cache: it needs nothing but slots, and their use is cached. The unit then uses the
-// cached numbers.
+// Decides reports whether an execution can be admitted with the cache: it needs nothing but slots, and their use is cached. The transaction then uses
+// the cached numbers.
 func (s *slotsKnown) Decides(u *txn.Tx, x *core.Execution) bool {
 	if chargesAny(u.Dict, x) {
 		return false
 	}
 	for _, use := range x.Policy.Quotas {
 		quota := RulesOf(u.Dict).Quotas[use.Quota]
-		if quota == nil || quota.Settings.RateLimit > 0 || quota.Settings.ConcurrencyLimit > 0 && !s.believes(u, use.SlotsKey()) {
+		if quota == nil || quota.Settings.RateLimit > 0 || quota.Settings.ConcurrencyLimit > 0 && !s.usesCached(u, use.SlotsKey()) {
 			return false
 		}
 	}
@@ -62,9 +62,10 @@ func chargesAny(d *txn.Dictionary, x *core.Execution) bool {
 	return len(x.Budgets) > 0 || len(RulesOf(d).lost) > 0 || RulesOf(d).registry.MayReach(x.Class) || len(NeedsOf(d, x.Class).NamedBudgets()) > 0
 }
 
-// believes takes the cached number of slots in use into the unit. It reports whether there is one and the unit has not locked the counter.
-func (s *slotsKnown) believes(u *txn.Tx, key string) bool {
-	if _, known := partOf(u).believed[key]; known {
+// usesCached takes the cached number of slots in use into the transaction. It reports whether there is one and the transaction has not locked the
+// counter.
+func (s *slotsKnown) usesCached(u *txn.Tx, key string) bool {
+	if _, known := partOf(u).assumed[key]; known {
 		return true
 	}
 	if u.Locked[key] {
@@ -72,7 +73,7 @@ func (s *slotsKnown) believes(u *txn.Tx, key string) bool {
 	}
 	n, known := s.of(key)
 	if known {
-		txn.SetIn(&partOf(u).believed, key, n)
+		txn.SetIn(&partOf(u).assumed, key, n)
 	}
 	return known
 }
@@ -84,35 +85,35 @@ func (s *slotsKnown) forgetAll() {
 	s.inUse = nil
 }
 
-// BelievedSlots returns the cached number of slots in use that the transaction uses, if it uses one.
-func BelievedSlots(u *txn.Tx, key string) (n int64, believed bool) {
+// CachedSlots returns the cached number of slots in use that the transaction uses, if it uses one.
+func CachedSlots(u *txn.Tx, key string) (n int64, assumed bool) {
 	if part := txn.Known[limitPart](u, limitSlot); part != nil {
-		n, believed = part.believed[key]
+		n, assumed = part.assumed[key]
 	}
-	return n, believed
+	return n, assumed
 }
 
-// DisbelieveSlots is called for keys whose counters are locked now: the cached numbers are not used any more.
-func DisbelieveSlots(u *txn.Tx, keys []string) {
+// DropCachedSlots is called for keys whose counters are locked now: the cached numbers are not used any more.
+func DropCachedSlots(u *txn.Tx, keys []string) {
 	if part := txn.Known[limitPart](u, limitSlot); part != nil {
 		for _, key := range keys {
-			delete(part.believed, key)
+			delete(part.assumed, key)
 		}
 	}
 }
 
-// BelieveSlots puts the cached numbers into the unit's counters, less what the unit itself has given back.
-func BelieveSlots(u *txn.Tx) {
+// UseCachedSlots puts the cached numbers into the transaction's counters, less what the transaction itself has given back.
+func UseCachedSlots(u *txn.Tx) {
 	part := txn.Known[limitPart](u, limitSlot)
 	if part == nil {
 		return
 	}
-	for key, n := range part.believed {
+	for key, n := range part.assumed {
 		txn.SetIn(&u.Counters, key, n)
 	}
 	for _, ent := range u.Order {
 		for _, key := range ent.Holds {
-			if _, believed := part.believed[key]; believed && !txn.Contains(ent.Exec.Holds, key) {
+			if _, assumed := part.assumed[key]; assumed && !txn.Contains(ent.Exec.Holds, key) {
 				u.Counters[key] = max(u.Counters[key]-1, 0)
 			}
 		}

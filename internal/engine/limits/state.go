@@ -22,7 +22,7 @@ type limitPart struct {
 	rates      map[string]*core.RateWindow // by key
 	opened     int                         // number of docs already searched for them
 	unreadable map[string]bool             // admission keys whose records cannot be read (S45)
-	believed   map[string]int64            // slots in use according to the cache: their values in counters are not locked
+	assumed    map[string]int64            // slots in use according to the cache: their values in counters are not locked
 
 	wanted    []base.UUID             // requested and not opened yet
 	resets    map[base.UUID]base.Time // time of the armed timer, of those that were loaded
@@ -30,7 +30,7 @@ type limitPart struct {
 	cancelled int                     // number of cancel_running orders that were carried out
 }
 
-// WantBudgets adds the records of budgets that the unit has not loaded. They are to be locked.
+// WantBudgets adds the records of budgets that the transaction has not loaded. They are to be locked.
 func WantBudgets(u *txn.Tx, w *store.Want, ids []base.UUID) {
 	for _, id := range ids {
 		if ref := BudgetDocRef(id); !partOf(u).index.has(w, ref) {
@@ -42,8 +42,8 @@ func WantBudgets(u *txn.Tx, w *store.Want, ids []base.UUID) {
 	}
 }
 
-// loadBooks locks, in one trip for the whole batch, what its commands need behind the executions.
-func (e *Admission) loadBooks(ctx context.Context, u *txn.Tx, batch []*txn.Request) error {
+// loadBudgetSet locks, in one trip for the whole batch, what its commands need behind the executions.
+func (e *Admission) loadBudgetSet(ctx context.Context, u *txn.Tx, batch []*txn.Request) error {
 	want := store.Want{LockDocs: true}
 	for _, ent := range u.Entries {
 		e.wantCharged(u, &want, ent)
@@ -54,7 +54,7 @@ func (e *Admission) loadBooks(ctx context.Context, u *txn.Tx, batch []*txn.Reque
 		}
 	}
 	if len(want.Docs)+len(want.Scans) == 0 {
-		OpenBooks(u)
+		OpenBudgetSet(u)
 		return nil
 	}
 	if err := u.MeetsLater(&want); err != nil {
@@ -68,7 +68,7 @@ func (e *Admission) loadBooks(ctx context.Context, u *txn.Tx, batch []*txn.Reque
 	// lock: no command after a boundary sees the old epoch (BI9).
 	u.Now = max(u.Now, loaded.Now)
 	u.Absorb(want, loaded)
-	OpenBooks(u)
+	OpenBudgetSet(u)
 	return nil
 }
 
@@ -84,15 +84,15 @@ func (e *Admission) wantCharged(u *txn.Tx, w *store.Want, ent *txn.Row) {
 	}
 }
 
-// OpenBooks adds the loaded budgets to the books, and starts new epochs of those whose epoch has ended (B36). A budget that is missing or cannot be
+// OpenBudgetSet adds the loaded budgets to the books, and starts new epochs of those whose epoch has ended (B36). A budget that is missing or cannot be
 // read is recorded as such: it never counts as one without limits (B3).
-func OpenBooks(u *txn.Tx) *core.BudgetSet {
+func OpenBudgetSet(u *txn.Tx) *core.BudgetSet {
 	part := txn.Known[limitPart](u, limitSlot)
 	if part == nil || len(part.wanted) == 0 {
-		return u.Books
+		return u.Accounts
 	}
-	if u.Books == nil {
-		u.Books = core.NewBudgetSet()
+	if u.Accounts == nil {
+		u.Accounts = core.NewBudgetSet()
 	}
 	var later []base.UUID
 	for _, id := range partOf(u).wanted {
@@ -104,16 +104,16 @@ func OpenBooks(u *txn.Tx) *core.BudgetSet {
 		openBudget(u, id, doc)
 	}
 	partOf(u).wanted = later
-	fx := &core.Effects{Now: u.Now, Actor: core.EngineActor(), Budgets: u.Books}
-	u.Books.SettleResets(fx)
+	fx := &core.Effects{Now: u.Now, Actor: core.EngineActor(), Budgets: u.Accounts}
+	u.Accounts.SettleResets(fx)
 	u.Keep(fx)
-	return u.Books
+	return u.Accounts
 }
 
 func openBudget(u *txn.Tx, id base.UUID, doc *store.Doc) {
 	if doc == nil {
 		txn.SetIn(&partOf(u).unreadable, core.BudgetKey(id), true)
-		u.Books.Miss(id)
+		u.Accounts.Miss(id)
 		return
 	}
 	budget, err := DecodeBudget(doc)
@@ -124,14 +124,14 @@ func openBudget(u *txn.Tx, id base.UUID, doc *store.Doc) {
 	}
 	txn.SetIn(&partOf(u).resets, id, budget.NextResetAt)
 	txn.SetIn(&partOf(u).epochs, id, budget.Epoch)
-	u.Books.Add(budget)
+	u.Accounts.Add(budget)
 }
 
 // Budget returns a loaded budget that the caller named. Codes: budget_not_found, also for one of another namespace (W5), corruption.
 func Budget(u *txn.Tx, c txn.Caller, id base.UUID) (*core.Budget, error) {
-	b := u.Books.Get(id)
+	b := u.Accounts.Get(id)
 	switch {
-	case b == nil && u.Doc(BudgetDocRef(id)) != nil && !slices.Contains(u.Books.Deleted(), id):
+	case b == nil && u.Doc(BudgetDocRef(id)) != nil && !slices.Contains(u.Accounts.Deleted(), id):
 		return nil, base.Errorf(base.CodeCorruption, "the budget cannot be read").With("record", "budget")
 	case b == nil || !c.Sees(b.Namespace):
 		return nil, core.BudgetNotFound(id.String())
@@ -141,34 +141,34 @@ func Budget(u *txn.Tx, c txn.Caller, id base.UUID) (*core.Budget, error) {
 
 // loadLedger loads the rows of the ledger that change.
 func loadLedger(ctx context.Context, u *txn.Tx) error {
-	if u.Books == nil {
+	if u.Accounts == nil {
 		return nil
 	}
 	want := store.Want{LockDocs: true}
-	for _, spend := range u.Books.Spends() {
+	for _, spend := range u.Accounts.Spends() {
 		wantDoc(u, &want, ledgerRef(spend.Budget, spend.Epoch, spend.Execution))
 	}
 	return u.Load(ctx, want)
 }
 
-// writeBooks writes the budgets that changed with their side records, and collects which have room again (B33).
-func writeBooks(u *txn.Tx) {
-	if u.Books == nil {
+// writeBudgetSet writes the budgets that changed with their side records, and collects which have room again (B33).
+func writeBudgetSet(u *txn.Tx) {
+	if u.Accounts == nil {
 		return
 	}
-	for _, b := range u.Books.Changed() {
+	for _, b := range u.Accounts.Changed() {
 		u.PutOrAdd(budgetDoc(b))
 		armReset(u, b)
 	}
-	for _, id := range u.Books.Deleted() {
+	for _, id := range u.Accounts.Deleted() {
 		u.DropDoc(BudgetDocRef(id))
 	}
-	for _, record := range u.Books.Epochs() {
+	for _, record := range u.Accounts.Epochs() {
 		u.PutDoc(store.Doc{DocRef: epochRef(record.Budget, record.Epoch), Body: record.Encode()})
 		u.AddTaskAt(taskDropEpoch, TaskArgs{Budget: record.Budget, Epoch: record.Epoch}, u.Now.Add(budgetRetention))
 	}
 	writeLedger(u)
-	for _, id := range u.Books.Freed() {
+	for _, id := range u.Accounts.Freed() {
 		u.RoomBack = txn.AppendNew(u.RoomBack, core.BudgetKey(id))
 	}
 }
@@ -185,7 +185,7 @@ func armReset(u *txn.Tx, b *core.Budget) {
 // writeLedger adds what was booked to the rows of the ledger. A row that is used up goes (B25).
 func writeLedger(u *txn.Tx) {
 	rows := map[store.DocRef]ledgerRow{}
-	for _, spend := range u.Books.Spends() {
+	for _, spend := range u.Accounts.Spends() {
 		ref := ledgerRef(spend.Budget, spend.Epoch, spend.Execution)
 		row, begun := rows[ref]
 		if !begun {

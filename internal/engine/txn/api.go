@@ -26,10 +26,12 @@ type Caller struct {
 	Feed *Feed `json:"-"`
 	// WorkLanes bounds its commands on executions to those in these lanes (U122); nil: not bounded.
 	WorkLanes []string `json:"-"`
-	// OwnWork bounds what it adds to its flows to executions that it submitted itself (U122).
+	// OwnWork bounds what it adds to its graphs to executions that it submitted itself (U122).
 	OwnWork bool `json:"-"`
 	// OwnInstances bounds its commands on workers to the instances that it registered (U103).
 	OwnInstances bool `json:"-"`
+	// Bounded counts its rows of the audit log against the bound of the namespace (U101).
+	Bounded bool `json:"-"`
 }
 
 // Feed is what a worker may read of the event log.
@@ -97,14 +99,14 @@ type Task struct {
 	How         string          // fresh, resumed, reclaimed
 	ResumedFrom core.Interruption
 	Resumed     *core.Observation // the wait that has ended, with payloads and continuation, if the task continues after a suspension (W80)
-	Inputs      []core.NamedInput // of a member of a flow, by name; those without Data are read by name (F37)
+	Inputs      []core.NamedInput // of a member of a graph, by name; those without Data are read by name (F37)
 
 	ChildrenCause string      // what ended the wait for children after which the task continues (F41); "": it continues after something else
 	Children      []ChildView // those that it waited for, as they were when the wait ended
 
 	GrantKey keyring.GrantKey // of an execution that is promised and not leased (S27)
 
-	Remaining map[base.UUID]map[string]int64 // what may still be used of each limit of its budgets (U28)
+	Remaining map[base.UUID]map[string]int64 // what may still be used of each limit that it is charged to (U28)
 }
 
 // TargetedRequest names the worker of a targeted claim (S34, S35).

@@ -82,6 +82,12 @@ func (t *classTable) count(class *core.Class) {
 	use.Lanes[class.Lane] = true
 }
 
+// Others reports whether another namespace than this one uses anything.
+func (t *classTable) Others(namespace string) bool {
+	use, _ := t.UseOf(namespace, "")
+	return use.Others
+}
+
 // UseOf returns what a namespace uses, and whether it uses the lane.
 func (t *classTable) UseOf(namespace, lane string) (use core.NamespaceUse, hasLane bool) {
 	t.mu.RLock()
@@ -154,7 +160,7 @@ func (d *Dictionary) Needs(id int32) *core.Needs {
 // takes long, and evicts what picks need again and again.
 func MayNeed(class *core.Class, name string) bool { return strings.Contains(class.Needs, name) }
 
-// needs parses the needs of a class that has some. Needs that cannot be read cannot be met: they are represented by a budget that does not exist.
+// needs parses the needs of a class that has some. Needs that cannot be read cannot be met: they name an id that does not exist.
 func (t *classTable) needs(class *core.Class) *core.Needs {
 	if needs := t.parsedNeeds(class.ID); needs != nil {
 		return needs

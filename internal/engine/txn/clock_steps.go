@@ -13,7 +13,7 @@ import (
 // The clock of the store may be set, forward by mistake and back again. After a step forward everything fires that is due by then; that cannot be
 // distinguished from time that has passed. After a step back, what was touched meanwhile has times in the future: a lease of some seconds would
 // last until the clock has come there again (core.Execution.Ahead). A transaction that touches such an execution arms its timer for the time that
-// is left of it (unit.arm). Executions that are not touched any more have an entry far ahead in the due index: they are searched once, when the
+// is left of it (Tx.arm). Executions that are not touched any more have an entry far ahead in the due index: they are searched once, when the
 // clock was set back.
 //
 // Other records with times in the future are served late: instances of workers, whose claims keep them alive, and what is due at a fixed time. The

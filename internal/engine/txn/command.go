@@ -16,7 +16,7 @@ type Command interface {
 	Name() string
 	// Want adds the rows that the command needs locked and loaded. careful: also those that it could otherwise insert without looking.
 	Want(w *store.Want, careful bool)
-	// Decide applies the command to the unit. Its error is the refusal of this command alone.
+	// Decide applies the command to the transaction. Its error is the refusal of this command alone.
 	Decide(u *Tx) error
 }
 

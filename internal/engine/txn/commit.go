@@ -19,9 +19,8 @@ type timerKey struct {
 	at   base.Time
 }
 
-// Commit writes what the unit has collected and publishes it. It does what follows from the commands first, so that a flow ends in the same
-// transaction as its last member. If nothing has changed it writes nothing, but the answers still wait until everything that the unit has read is
-// durable.
+// Commit writes what the transaction has collected and publishes it. It does what follows from the commands first, in the same transaction. If
+// nothing has changed it writes nothing, but the answers still wait until everything that the transaction has read is durable.
 func (u *Tx) Commit(ctx context.Context, commands []string) error {
 	if err := u.follow(ctx); err != nil {
 		return err
@@ -31,9 +30,11 @@ func (u *Tx) Commit(ctx context.Context, commands []string) error {
 			return err
 		}
 	}
+	// Everything is decided and locked. What follows only turns state into rows.
 	u.gather()
 	if u.empty() {
 		u.StoreTx.Rollback(ctx)
+		// The answers may rest on commits of this process that are not durable yet. They wait for those, although there is nothing to write.
 		u.StoreTx.Seen(u.Safe.reached)
 		u.done()
 		return nil
@@ -67,6 +68,8 @@ func (u *Tx) follow(ctx context.Context) error {
 // conclude writes the changes in one round trip. If that succeeds it updates the caches of this process and notifies everything that waits. The
 // order matters: the meters count first, then publish runs, then the functions in after. Audit logs and answers wait for durability (safety).
 func (u *Tx) conclude(ctx context.Context, commands []string) error {
+	// The write waits for rows that the transaction has not locked: keys and ids that it inserts, cached rows. If one of them is known to be held,
+	// the write would wait with all other rows locked. The commands that need it leave the batch instead.
 	if err := u.meets(u.writes); err != nil {
 		return err
 	}
@@ -75,9 +78,12 @@ func (u *Tx) conclude(ctx context.Context, commands []string) error {
 			return &store.Fault{Kind: store.Unavailable, Err: err}
 		}
 	}
+	// The store writes only if the database is still the incarnation on which the decisions rest.
 	u.Changes.Safe, u.Changes.Incarnation = u.Safe.reached, u.Since
 	err := u.writeOut(ctx)
 	u.Engine.Sweep.classes.removed.Add(int64(len(u.Changes.Remove) + len(u.Changes.Strip))) // counted now: a retention round that counted them earlier would miss this removal
+	// Three outcomes: written, not written, unknown. Only the fault Unknown leaves the last one, and its commands are answered with it: the same
+	// call under the same key finds out.
 	if u.Engine.Failed(err) != nil {
 		return err
 	}
@@ -100,7 +106,7 @@ func (u *Tx) done() {
 	}
 }
 
-// gather turns the changed executions, budgets, audit chains and flows into rows.
+// gather turns the changed executions, and what rooms have changed beside them (the phase Flush), into rows.
 func (u *Tx) gather() {
 	for _, ent := range u.Order {
 		u.At("gather", ent.Exec.ID.UUID)
@@ -141,8 +147,8 @@ func (u *Tx) followRow(ent *Row) {
 	}
 }
 
-// noteSilent writes a silent change for an execution that is no longer blocked on its key, if no event of this unit names it. Lists follow the log
-// and would not notice otherwise.
+// noteSilent writes a silent change for an execution that is no longer blocked on its key, if no event of this transaction names it. Lists follow the
+// log and would not notice otherwise.
 func (u *Tx) noteSilent(ent *Row) {
 	x := ent.Exec
 	if ent.blocked == "" || ent.blocked == x.BlockedOn ||
@@ -159,7 +165,7 @@ func (u *Tx) NoteChange(x *core.Execution) {
 	})
 }
 
-// write adds an execution to the list of changes that fits how the unit got it: created, used from the cache, or loaded.
+// write adds an execution to the list of changes that fits how the transaction got it: created, used from the cache, or loaded.
 func (u *Tx) write(ent *Row, loaded *[]*core.Execution) {
 	switch {
 	case ent.Created:
@@ -186,6 +192,7 @@ func (u *Tx) file(ent *Row) {
 		x.OrderKey = x.RankKey(u.Ageing(x))
 		now = &store.QueueRow{Class: x.Class.ID, Block: x.Block(), Order: x.OrderKey, ID: x.ID.UUID}
 	}
+	// The row that was loaded is the one in the store: the lock of the execution protects its queue row too. An equal row is not written again.
 	if ent.Filed != nil && now != nil && *ent.Filed == *now {
 		return
 	}
@@ -212,16 +219,21 @@ func (u *Tx) arm(ent *Row) {
 	if x.WakeAt == 0 {
 		return
 	}
+	// The store's clock was set back since the record was written: its times lie in the future by more than their durations. The timer counts what
+	// is left of the duration from now.
 	if due, rest := x.Ahead(u.Now); due != 0 {
 		x.TimerAt = RoundUp(min(u.Now.Add(rest), x.WakeAt), TimerGrid) // always a new entry: when it is due, that much time has passed (wake)
 		u.Timer(timerWake, x.TimerAt, x.ID.UUID)
 		return
 	}
 	due := x.WakeAt
+	// A lease is extended without touching the index. Its entry comes up at the latest after leaseTimerReach, finds the lease alive, and is armed
+	// again.
 	if x.Status == core.Running {
 		due = min(due, u.Now.Add(leaseTimerReach))
 	}
 	at := RoundUp(due, TimerGrid)
+	// An entry that comes early enough is there already. One whose time is over may have been taken already, so it does not count.
 	if !ent.idle && x.TimerAt > u.Now && x.TimerAt <= at {
 		return
 	}
@@ -273,9 +285,9 @@ func (u *Tx) addCounter(key string, n int64) {
 	u.Changes.Counters[key] += n
 }
 
-// retire arms the removal of an execution that has ended in this unit (L139).
+// retire arms the removal of an execution that has ended in this transaction (L139).
 func (u *Tx) retire(ent *Row) {
-	if !ent.JustEnded() || ent.Exec.Member != nil { // members are removed with their flow
+	if !ent.JustEnded() || ent.Exec.Member != nil { // members are removed with their graph
 		return
 	}
 	if at, ok := u.RemoveAt(ent.Exec); ok {
@@ -355,6 +367,8 @@ func (u *Tx) publish() {
 		}
 	}
 	hint.Keys, news.Keys = u.RoomBack, u.RoomBack
+	// Caches are updated only if all of them still belong to the incarnation that was written to. If not, they were dropped meanwhile; the calls
+	// that wait are woken all the same, and look at the store.
 	remembered := u.remembers(func() {
 		u.Engine.rows.note(u.Order, u.Changes.Draw)
 		for i := range u.Engine.phases {
@@ -374,7 +388,8 @@ func (u *Tx) publish() {
 	}
 	u.Engine.Sweep.armed(first)
 	if len(u.Changes.Lanes)+len(u.Changes.RetireClasses)+len(u.Changes.DropClasses) > 0 {
-		// If this fails, the next transaction reads the dictionary.
+		// Correctness does not depend on it: begin compares the version with that of the store, and a commit that has loaded nothing names the
+		// version that it was decided with. If this fails, the next transaction reads the dictionary.
 		_ = u.Engine.Dict.Reload(u.Engine.Background())
 		hint.Dictionary = true
 	}

@@ -11,27 +11,27 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// committer collects the commands that arrive while a transaction is under way and runs them as the next one. There is no timer: a single command
-// is committed at once, and many share a commit. On a store with row locks a second transaction runs beside the first once the queue is deep;
-// before that it would only cut the same commands into smaller batches, and each batch has a fixed cost.
+// committer collects the commands that arrive while a transaction is under way and runs them as the next one. There is no timer: a single command is
+// committed at once, and many share a commit. On a store with row locks a second transaction runs beside the first once the queue is deep; before
+// that it would only cut the same commands into smaller batches, and each batch has a fixed cost.
 //
 // The path of a batch:
 //
 //   - A line (a goroutine in run) takes up to BatchLimit requests from the queue. mu protects the queue and is not held during a transaction.
-//   - attempt opens a unit. Rows of running executions are used from the cache where possible (row_cache.go). All other rows that the commands name
-//     are locked and loaded in one trip and absorbed into the transaction. The Lock phases then lock what is known only after that, in the lock order
-//     that Tx explains. Steps that need nothing make no trip.
-//   - decideAll runs the commands one after the other on the rows in memory. A command sees what the commands before it have done. One that the
-//     rules refuse leaves its rows as they were, and only its own caller gets the error.
-//   - follow does the consequences: flows advance, leases of breached budgets end. Work that has become ready may be leased to waiting claims in
-//     the same transaction (dispatch.go).
-//   - commit turns changed rows into store.Changes and writes them in one trip. The store checks there everything that the unit took from a cache,
-//     and writes nothing if one check fails.
+//   - attempt opens a transaction. Rows of running executions are used from the cache where possible (row_cache.go). All other rows that the commands
+//     name are locked and loaded in one trip and absorbed into the transaction. The Lock phases then lock what is known only after that, in the lock
+//     order that Tx explains. Steps that need nothing make no trip.
+//   - decideAll runs the commands one after the other on the rows in memory. A command sees what the commands before it have done. One that the rules
+//     refuse leaves its rows as they were, and only its own caller gets the error.
+//   - follow does what follows from the changes, in the phases Settle of the rooms. Work that has become ready may be leased to waiting claims in the
+//     same transaction (dispatch.go).
+//   - commit turns changed rows into store.Changes and writes them in one trip. The store checks there everything that the transaction took from a
+//     cache, and writes nothing if one check fails.
 //   - publish updates the caches of this process, wakes waiting calls, and sends a hint to other processes.
 //   - Callers are answered when the commit is durable (safety.go). Until then the next batches may build on it.
 //
-// Two lines may decide at the same time. They cannot both change an execution: a loaded row is locked until the end of the transaction, and a cached row
-// is written only if its version is still the one in the cache.
+// Two lines may decide at the same time. They cannot both change an execution: a loaded row is locked until the end of the transaction, and a cached
+// row is written only if its version is still the one in the cache.
 type committer struct {
 	e      *Engine
 	Lines  int           // transactions at a time
@@ -72,6 +72,8 @@ func (c *committer) enqueue(batch ...*Request) (n int, err error) {
 			break
 		}
 	}
+	// A line checks worthwhile under mu before it waits for kick again, so a request that is added here is either seen by a line that is running,
+	// or there is a token in kick for it. A token that finds nothing to do costs one look.
 	if c.worthwhile() {
 		c.wake()
 	}
@@ -102,6 +104,8 @@ func (c *committer) wake() {
 
 // worthwhile reports whether another transaction should begin now. mu is held.
 func (c *committer) worthwhile() bool {
+	// The first line begins at once: waiting for more commands would delay a single one. The second begins only for a deep queue, because a batch has
+	// a fixed cost. When the committer has closed, everything that was accepted is committed as fast as possible.
 	return len(c.queue) > 0 && (c.busy == 0 || c.closed || c.busy < c.Lines && len(c.queue) >= deepQueue)
 }
 
@@ -136,11 +140,14 @@ func (c *committer) work(stopped bool) {
 		}
 		c.prioritizeCompletions()
 		batch := c.take(c.e.Cfg.BatchLimit)
+		// From here the batch belongs to this line alone. busy and the queue change under mu, so the other line and enqueue see that a transaction
+		// is under way, and mu is free during the round trips of the store.
 		c.busy++
 		c.without++
 		c.mu.Unlock()
 		c.e.answering(batch, func() { c.e.Process(batch) })
 		c.mu.Lock()
+		// What was held back for this commit goes in front of the commands that came meanwhile, unless a pick still holds it.
 		c.busy--
 		c.readmit()
 	}
@@ -177,6 +184,8 @@ func (e *Engine) processAs(batch []*Request, began BatchMode) {
 		if batch = e.Held.leaveOut(batch, mode.line); len(batch) == 0 {
 			return
 		}
+		// Read before the try. If the try ends as Stale because the dictionary that it used is too old, a newer one than this is what helps, and it
+		// may have been loaded meanwhile by another transaction.
 		known := e.Dict.Now().Version
 		rest, err := e.attempt(batch, mode)
 		if err == nil {
@@ -187,10 +196,13 @@ func (e *Engine) processAs(batch []*Request, began BatchMode) {
 		}
 		switch kind := store.FaultOf(err); {
 		case errors.Is(err, errSetApart):
+			// Not a failure of the rest: its commands have not been decided on anything that was wrong.
 			try-- // the batch is smaller now, so this ends
 		case leavesGraph(batch, mode, err):
 			mode.leave = true
 		case kind == store.Conflict && errors.Is(err, errHandOver) && try < 8:
+			// An assumption about queues, workers or lanes did not hold. The commands themselves may be right, so the cache of their rows
+			// stays; if a cached row was wrong as well, the next try finds out.
 			mode.queue = true
 		case kind == store.Conflict && try < 8:
 			mode.Careful = true
@@ -213,6 +225,8 @@ func (e *Engine) processAs(batch []*Request, began BatchMode) {
 			e.answerAll(batch, PublicFault(err))
 			return
 		default:
+			// Nothing has been written, so running each half again from the start is safe. Log(n) rounds later the command that causes the fault is
+			// alone and all others are committed.
 			e.processAs(batch[:len(batch)/2], began)
 			batch = batch[len(batch)/2:]
 			mode, try = began, -1
@@ -242,11 +256,16 @@ func (e *Engine) attempt(batch []*Request, mode BatchMode) (rest []*Request, err
 	ctx, cancel := context.WithTimeout(e.Background(), StoreTimeout)
 	defer cancel()
 	rest = batch
+	// The incarnation is read before the cache. If the database comes back as another one in between, the rows may be of either, but since is the
+	// old one and begin refuses the transaction. Read in the other order, rows of the old incarnation could be written to the new one.
 	since := e.Incarnation()
 	want := store.Want{Patient: mode.patient}
 	cached := e.useCached(batch, mode, &want)
 	u, err := e.beginHeeding(ctx, since, want, mode.line)
 	defer func() {
+		// The order matters. A panic becomes an error first, so that the rest runs in any case. The rollback (without effect after a commit) frees
+		// the rows, and only then are they reported as free: a pick that looks at once must find them so. Last, the commands whose rows others hold
+		// are set apart.
 		err = e.gaveUp(batch, u, recover(), err)
 		if u != nil {
 			u.StoreTx.Rollback(ctx)
@@ -265,6 +284,8 @@ func (e *Engine) attempt(batch []*Request, mode BatchMode) (rest []*Request, err
 	if err := u.loadMore(ctx, batch); err != nil {
 		return batch, err
 	}
+	// Executions are locked now. What comes behind them in the lock order is locked here, by each room in its place (S73), before the first command
+	// is decided.
 	for i := range e.phases {
 		if lock := e.phases[i].Lock; lock != nil {
 			if err := lock(ctx, u, batch); err != nil {
@@ -276,6 +297,8 @@ func (e *Engine) attempt(batch []*Request, mode BatchMode) (rest []*Request, err
 	if err := cmp.Or(u.Redo, u.decided()); err != nil {
 		return batch, err
 	}
+	// A command was refused, or changed nothing, on a row from the cache. Its answer would be written nowhere, so the store could not check the row
+	// that it rests on. The other commands are decided again with it, since they may have seen what it left.
 	if u.Doubted {
 		return batch, &store.Fault{Kind: store.Conflict, Err: errDoubted}
 	}
@@ -289,6 +312,8 @@ func (e *Engine) attempt(batch []*Request, mode BatchMode) (rest []*Request, err
 	if err := u.commitAndServe(ctx, namesOf(batch), mode); err != nil {
 		return batch, err
 	}
+	// The commit is final: from here on the commands must not be run again, and nothing below returns an error. The answers wait for durability;
+	// the next batch does not.
 	u.Safe.Then(func(err error) { u.answer(batch, refusals, err) })
 	return nil, nil
 }

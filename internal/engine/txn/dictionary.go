@@ -82,6 +82,8 @@ func (d *Dictionary) with(added store.Registered) *Dictionary {
 			next.Lanes[lane.Name], next.byID[lane.ID] = lane, lane
 		}
 	}
+	// The table of classes is shared and only grows: an entry has the version that added it, so that the dictionary before this one does not see
+	// it. Lists of lanes are appended to behind the length that older dictionaries know.
 	next.OfLane = maps.Clone(d.OfLane)
 	for _, class := range added.Classes {
 		if !next.usable(class.ID) {
@@ -106,6 +108,7 @@ func (d *dictionaryCache) At(ctx context.Context, version int64) (*Dictionary, e
 	if dict := d.Now(); dict.Version >= version {
 		return dict, nil
 	}
+	// Usually the newer version is one that this process is registering itself. Waiting for that costs less than reading all classes.
 	d.underWay.await(ctx, func() bool { return d.Now().Version >= version })
 	if dict := d.Now(); dict.Version >= version {
 		return dict, nil
@@ -171,6 +174,8 @@ func (d *dictionaryCache) reloadUnless(ctx context.Context, known func() bool) e
 	case old != nil && old.incarnation != next.incarnation:
 		d.reborn(next)
 	case old == nil || next.Version > old.Version:
+		// Claims look again only after the new dictionary can be seen: in the other order a pick could plan with the old one and find no reason to
+		// look later.
 		d.current.Store(next)
 		d.changed()
 	}
@@ -201,6 +206,7 @@ func (d *dictionaryCache) ClassOf(ctx context.Context, want core.Class) (*core.C
 	if class := d.Now().Named(name); class != nil {
 		return class, nil
 	}
+	// Announced before the lock is waited for: the caller that has it registers all classes that are announced, in one version.
 	d.wanted.Store(name, want)
 	defer d.wanted.Delete(name)
 	if err := d.registering.Lock(ctx); err != nil { // many callers meet new classes at the same time: one of them registers all

@@ -11,7 +11,7 @@ import (
 // Dispatcher gives queued work to the calls that wait for it. The room of claims implements it; the kernel calls it at the points of a transaction
 // at which waiting calls may get something, and tells it what has changed.
 //
-// Its methods are called by any goroutine. None of them decides anything by what it is told alone: what a Dispatcher caches is checked by the store
+// Its methods are called by any goroutine. None of them decides anything by its arguments alone: what a Dispatcher caches is checked by the store
 // when a transaction is written, so news that are lost only delay work until the next poll.
 type Dispatcher interface {
 	// Run serves waiting calls, in transactions of their own, until stop is closed.

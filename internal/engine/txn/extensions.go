@@ -14,6 +14,7 @@ type extensions struct {
 	timers   map[store.TimerKind]TimerRule
 	removed  map[store.DocKind]string // labels of the records whose removal is counted
 	wakes    map[string]func(*core.Event) base.UUID
+	events   map[string]func(*core.Event) // what rooms count by the events of a kind
 	pending  []pendingCount
 	gauges   []func() metrics.Family
 	readings []gaugePart
@@ -58,6 +59,14 @@ func (e *Engine) CountRemoved(kind store.DocKind, label string) {
 // WakesOn registers a kind of event: calls that wait for what it is about look again.
 func (e *Engine) WakesOn(event string, about func(*core.Event) base.UUID) {
 	SetIn(&e.extensions.wakes, event, about)
+}
+
+// CountEvents registers what a room counts by the events of some kinds. It is called for each of them that is committed, under the lock of the meter:
+// it must neither wait nor call the engine.
+func (e *Engine) CountEvents(count func(*core.Event), kinds ...string) {
+	for _, kind := range kinds {
+		SetIn(&e.extensions.events, kind, count)
+	}
 }
 
 // CountPending registers records that are follow-up work, for the gauge of it.

@@ -43,6 +43,8 @@ func newFollower(e *Engine) *follower {
 func (f *follower) Run(ctx context.Context) {
 	wanted := false // a list asked for more than there was: what comes next is not left to collect
 	for {
+		// The channel belongs to the position that is compared. If the log grows after the comparison, the channel is closed and the select returns
+		// at once.
 		end, grew := f.e.Log.Position()
 		if at, _ := f.position(); at >= end {
 			select {
@@ -108,17 +110,21 @@ func (f *follower) round(ctx context.Context) bool {
 		return false
 	}
 	to := commits[len(commits)-1].Seq
+	// The rows are read after the commits, so they show at least what those have done. They may show more: the events of that come later in the
+	// log, and a later round writes the row again.
 	rows, gone, err := f.collect(ctx, commits)
 	if f.failed(err) {
 		return false
 	}
-	// Retention, and the removal of a flow with its members, write no event for an execution: one that they remove after the round has loaded it
+	// Retention, and the removal of a graph with its members, write no event for an execution: one that they remove after the round has loaded it
 	// would be shown for ever (I18).
 	round := store.Projection{From: from, To: to, Incarnation: of, Rows: rows, Gone: gone, Doubted: f.removable(rows)}
 	switch err := f.e.Failed(f.project(ctx, &round)); {
 	case err == nil:
 		f.moved(of, to)
 		return true
+	// Another process has brought the projection beyond From, or the database is another incarnation. Nothing was written; the next round begins
+	// where the projection is.
 	case store.FaultOf(err) == store.Stale:
 		return f.askPosition(ctx) && from < to
 	default:
@@ -150,7 +156,7 @@ func (f *follower) lastFailure() (int, error) {
 	return f.failures, f.failure
 }
 
-// removable returns the executions that may be removed while a round is under way: members, with their flow, and those whose retention has ended,
+// removable returns the executions that may be removed while a round is under way: members, with their graph, and those whose retention has ended,
 // or nearly so.
 func (f *follower) removable(rows []*core.Execution) (ids []base.UUID) {
 	now, dict := f.e.Sweep.StoreNow(), f.e.Dict.Now()
@@ -297,6 +303,7 @@ func (f *follower) reachBefore(ctx context.Context, over <-chan time.Time) error
 		case f.kick <- struct{}{}:
 		default:
 		}
+		// Another process may be the one that follows; how far it has come is only in the store.
 		again := f.e.Cfg.Clock.NewTimer(25 * time.Millisecond)
 		select {
 		case <-moves:

@@ -7,7 +7,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// meets returns the fault that the store would return after a wait, if rows that the unit is about to wait for are recorded as held.
+// meets returns the fault that the store would return after a wait, if rows that the transaction is about to wait for are recorded as held.
 func (u *Tx) meets(locks func() []store.Lock) error {
 	if !u.heeds || u.Engine.Held.Known.Load() == 0 {
 		return nil
@@ -27,7 +27,7 @@ func (u *Tx) MeetsLater(want *store.Want) error {
 	})
 }
 
-// writes returns the rows that the commit may wait for although the unit has not locked them.
+// writes returns the rows that the commit may wait for although the transaction has not locked them.
 func (u *Tx) writes() (locks []store.Lock) {
 	for i := range u.Changes.NewKeys {
 		locks = append(locks, store.Lock{Key: u.Changes.NewKeys[i].Key})
@@ -48,7 +48,7 @@ func (u *Tx) writes() (locks []store.Lock) {
 }
 
 // needs returns a row among those held that a command needs: one that the command names, or one that belongs to an execution which it changes. u is
-// the unit that met the rows, as far as it got; nil: it had not begun.
+// the transaction that met the rows, as far as it got; nil: it had not begun.
 func (e *Engine) needs(u *Tx, r *Request, held []store.Lock) (lock store.Lock, found bool) {
 	var own store.Want
 	r.Want(&own, true)

@@ -30,6 +30,7 @@ func (e *Engine) Incarnation() string { return e.Dict.Now().incarnation }
 
 // dictionaryOf returns the dictionary for a transaction that has loaded this, or Stale if it belongs to another incarnation than since.
 func (e *Engine) dictionaryOf(ctx context.Context, since string, loaded *store.Loaded) (*Dictionary, error) {
+	// The transaction may have been decided, in part, on caches of since. It is refused even if the rows that it loaded are all new.
 	if loaded.Incarnation != since {
 		if err := e.Dict.Reload(ctx); err != nil {
 			return nil, err
@@ -43,9 +44,11 @@ func (e *Engine) dictionaryOf(ctx context.Context, since string, loaded *store.L
 	return dict, err
 }
 
-// remembers runs note, which updates caches with what the unit has read and written, unless the incarnation has changed since the unit began. It
-// reports whether it did.
+// remembers runs note, which updates caches with what the transaction has read and written, unless the incarnation has changed since the transaction
+// began. It reports whether it did.
 func (u *Tx) remembers(note func()) bool {
+	// Held for reading while note runs. forgetAll takes it for writing: either it has run before, then the incarnation differs and nothing is
+	// noted, or it waits and drops what is noted here. No entry of an old incarnation survives it.
 	u.Engine.lives.mu.RLock()
 	defer u.Engine.lives.mu.RUnlock()
 	if u.Engine.Incarnation() != u.Since {
@@ -74,6 +77,7 @@ func (e *Engine) forgetAll(next *Dictionary) []store.Commit {
 	}
 	known := e.Log.forget()
 	e.Follower.begin(next.incarnation) // from now on the log reader has nothing of another incarnation in memory
+	// Last, and still under the lock: a reader of the new incarnation finds empty caches from here on.
 	e.Dict.current.Store(next)
 	return known
 }

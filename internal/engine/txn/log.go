@@ -63,6 +63,9 @@ func (l *logReader) grew(seq int64, at base.Time, events []core.Event) {
 	if seq <= l.end {
 		return
 	}
+	// Commits of this process are passed on when they are durable, and two lines may come in the other order than their numbers. early keeps what
+	// came too soon. Readers see a commit only when all before it are there, because a cursor that has passed a number never looks at it again
+	// (E33).
 	l.early[seq] = store.Commit{Seq: seq, At: at, Events: events}
 	l.advance()
 	if len(l.early) > 0 {
@@ -259,10 +262,12 @@ func (l *logReader) reads() (end int64, life int) {
 func (l *logReader) absorb(life int, commits []store.Commit) (fresh []store.Commit, missed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	// The read began before the log was reset: its numbers belong to the log of another incarnation.
 	if life != l.life {
 		return nil, false
 	}
 	for _, c := range commits {
+		// What is in early was handed on before: by publish, or by an earlier read that met a gap.
 		if _, own := l.early[c.Seq]; !own && c.Seq > l.end {
 			l.early[c.Seq] = c
 			fresh = append(fresh, c)

@@ -1,7 +1,6 @@
 package txn
 
 import (
-	"strings"
 	"sync"
 	"time"
 
@@ -32,24 +31,16 @@ type meter struct {
 
 	claims     [3]*metrics.Count // by claimOutcome
 	claimBatch *metrics.Observer
-	atCap      *metrics.Count
-	refusals   *metrics.Counters // by admission
 	renewals   *metrics.Counters
 	lapsed     *metrics.Counters
 	revoked    *metrics.Count
 	reclaims   *metrics.Counters
 	fenced     *metrics.Counters
 
-	suspensions   *metrics.Counters
-	resumes       *metrics.Counters
 	resumeLatency *metrics.Observer
-	signals       *metrics.Counters
-	tokensRefused *metrics.Counters
-	approvals     *metrics.Counters
 
-	usage    *metrics.Counters
-	wall     *metrics.Count // of usage: the time of leases
-	breaches *metrics.Counters
+	usage *metrics.Counters
+	wall  *metrics.Count // of usage: the time of leases
 
 	followups  *metrics.Histograms
 	events     *metrics.Tallies
@@ -57,23 +48,20 @@ type meter struct {
 	timers     *metrics.Counters
 	lateness   *metrics.Observer
 	purged     *metrics.Counters
-	bulkItems  *metrics.Counters
 	panics     *metrics.Counters
 	faults     [store.Unknown + 1]*metrics.Count
 	wakeups    [3]*metrics.Count // by wakeSource
 	auditRows  *metrics.Counters
-	flows      *metrics.Counters
-	joins      *metrics.Counters
 
 	all metrics.Registry // without those in plain memory
 
 	mu        sync.Mutex // of the handles, and of what is in plain memory
 	byCommand map[string]*commandMeter
-	byKind    map[string]*metrics.Tally // events
+	byKind    map[string]*eventMeter
 	byClass   map[int32]*classMeter
 	byLane    map[string]*laneMeter
 
-	lanes, kinds, namespaces, categories, decisions, Dimensions, budgets metrics.Bounded
+	lanes, kinds, namespaces, categories, Dimensions metrics.Bounded
 }
 
 // wakeSource is where news came from.
@@ -94,11 +82,11 @@ func newMeter(clock func() time.Duration) *meter {
 		startLatency: metrics.StartLatencySeconds.Spreads(), runSeconds: metrics.RunSeconds.Spreads(), totalSeconds: metrics.TotalSeconds.Spreads(),
 		renewals: metrics.LeaseRenewals.New(), lapsed: metrics.LeasesLapsed.New(), reclaims: metrics.Reclaims.New(), fenced: metrics.Fenced.New(),
 		followups: metrics.FollowupSeconds.New(), events: metrics.Events.Tallies(), timers: metrics.TimersFired.New(), purged: metrics.Purged.New(),
-		bulkItems: metrics.BulkItems.New(), auditRows: metrics.AuditRows.New(),
-		byCommand: map[string]*commandMeter{}, byKind: map[string]*metrics.Tally{}, byClass: map[int32]*classMeter{}, byLane: map[string]*laneMeter{},
+		auditRows: metrics.AuditRows.New(),
+		byCommand: map[string]*commandMeter{}, byKind: map[string]*eventMeter{}, byClass: map[int32]*classMeter{}, byLane: map[string]*laneMeter{},
 	}
 	m.all = metrics.Registry{
-		m.retries, m.renewals, m.lapsed, m.reclaims, m.fenced, m.followups, m.timers, m.purged, m.bulkItems, m.auditRows,
+		m.retries, m.renewals, m.lapsed, m.reclaims, m.fenced, m.followups, m.timers, m.purged, m.auditRows,
 	}
 	m.fixed()
 	return m
@@ -111,24 +99,14 @@ func (m *meter) fixed() {
 		m.all = append(m.all, v)
 		return v.With()
 	}
-	counter := func(c metrics.Counter) *metrics.Counters {
-		v := c.New()
-		m.all = append(m.all, v)
-		return v
-	}
 	m.commitSeconds, m.commitBatch = histogram(metrics.CommitSeconds), histogram(metrics.CommitBatchSize)
 	m.claimBatch, m.eventDelay = histogram(metrics.ClaimBatchSize), histogram(metrics.EventDelaySeconds)
 	m.lateness = histogram(metrics.TimerLatenessSeconds)
-	m.refusals = counter(metrics.AdmissionRefused)
-	m.atCap = m.refusals.With("lane_cap")
-	m.revoked = counter(metrics.LeasesRevoked).With()
-	m.suspensions, m.resumes, m.resumeLatency = counter(metrics.Suspensions), counter(metrics.Resumes), histogram(metrics.ResumeLatencySeconds)
-	m.signals, m.tokensRefused, m.approvals = counter(metrics.Signals), counter(metrics.TokensRefused), counter(metrics.Approvals)
-	m.usage, m.breaches = counter(metrics.Usage), counter(metrics.BudgetBreaches)
-	m.panics = counter(metrics.Panics)
-	m.flows, m.joins = counter(metrics.Flows), counter(metrics.Joins)
+	m.revoked = m.counter(metrics.LeasesRevoked).With()
+	m.resumeLatency = histogram(metrics.ResumeLatencySeconds)
+	m.usage, m.panics = m.counter(metrics.Usage), m.counter(metrics.Panics)
 	m.wall = m.usage.With(core.WallMS)
-	claims, wakeups, faults := counter(metrics.Claims), counter(metrics.Wakeups), counter(metrics.StoreErrors)
+	claims, wakeups, faults := m.counter(metrics.Claims), m.counter(metrics.Wakeups), m.counter(metrics.StoreErrors)
 	for i, outcome := range []string{"work", "empty", "error"} {
 		m.claims[i] = claims.With(outcome)
 	}
@@ -139,6 +117,16 @@ func (m *meter) fixed() {
 		m.faults[kind] = faults.With(store.FaultKind(kind).String())
 	}
 }
+
+// counter makes a counter that is part of what is shown.
+func (m *meter) counter(c metrics.Counter) *metrics.Counters {
+	v := c.New()
+	m.all = append(m.all, v)
+	return v
+}
+
+// NewCounter makes a counter of a room and adds it to what the engine shows. Rooms make theirs before Start, one after the other.
+func (e *Engine) NewCounter(c metrics.Counter) *metrics.Counters { return e.Meter.counter(c) }
 
 // now is the moment at which something begins that is to be timed.
 func (m *meter) now() time.Duration {
@@ -222,49 +210,8 @@ func (m *meter) Followed(kind string, began, now base.Time) {
 	}
 }
 
-// BulkDone counts what a batch of a bulk job did.
-func (m *meter) BulkDone(action string, done, refused int) {
-	if m == nil {
-		return
-	}
-	for outcome, n := range map[string]int{"done": done, "refused": refused} {
-		if n > 0 { // a series that has counted nothing is not shown
-			m.bulkItems.With(action, outcome).Add(int64(n))
-		}
-	}
-}
-
-// Joined counts a join that was decided.
-func (m *meter) Joined(policy core.JoinPolicy, state core.JoinState) {
-	if m != nil {
-		m.joins.With(policy.String(), state.String()).Inc()
-	}
-}
-
 // seconds is a duration as metrics have it; a clock that was set back makes none negative.
 func seconds(d base.Millis) float64 { return float64(max(d, 0)) / 1000 }
-
-// Full counts a claim that found its lane at the cap.
-func (m *meter) Full() {
-	if m != nil {
-		m.atCap.Inc()
-	}
-}
-
-// RefusedAdmission counts an execution that found no room.
-func (m *meter) RefusedAdmission(why *core.Refusal) {
-	if m == nil {
-		return
-	}
-	cause := "budget"
-	switch {
-	case strings.HasPrefix(why.Key, "rate:"):
-		cause = "rate"
-	case strings.HasPrefix(why.Key, "slots:"):
-		cause = "concurrency"
-	}
-	m.refusals.With(cause).Inc()
-}
 
 // Collector gives everything that the engine and its store measure. It may be asked after Close: gauges are missing then.
 func (e *Engine) Collector() metrics.Collector { return collector{e} }

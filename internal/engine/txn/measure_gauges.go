@@ -37,7 +37,7 @@ type gauges struct {
 type StoreReading struct {
 	Namespaces []string // nil: all
 	lanes      *metrics.Bounded
-	Budgets    *metrics.Bounded
+	Names      metrics.Bounded // label values of what a room names
 
 	mu      sync.Mutex
 	parts   map[string]*partReading

@@ -19,10 +19,10 @@ type namespaceReadings struct {
 }
 
 func newGauges(e *Engine) *gauges {
-	return &gauges{e: e, all: StoreReading{lanes: &e.Meter.lanes, Budgets: &e.Meter.budgets}}
+	return &gauges{e: e, all: StoreReading{lanes: &e.Meter.lanes}}
 }
 
-// NamespaceCollector returns what callers that see only these namespaces may see: the work and the budgets in them. Everything else counts other
+// NamespaceCollector returns what callers that see only these namespaces may see: the work in them, and what rooms keep there (OnPart). Everything else counts other
 // namespaces as well.
 func (e *Engine) NamespaceCollector(namespaces []string) metrics.Collector {
 	return namespaceCollector{e.Gauges, e.Gauges.some.of(namespaces)}
@@ -40,7 +40,7 @@ func (n *namespaceReadings) of(namespaces []string) *StoreReading {
 	if len(n.all) >= mostReadings {
 		clear(n.all)
 	}
-	r := &StoreReading{Namespaces: slices.Compact(sorted), lanes: &metrics.Bounded{}, Budgets: &metrics.Bounded{}}
+	r := &StoreReading{Namespaces: slices.Compact(sorted), lanes: &metrics.Bounded{}}
 	SetIn(&n.all, key, r)
 	return r
 }

@@ -1,12 +1,8 @@
 package txn
 
 import (
-	"strings"
-
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
-	"github.com/flowfabric/flowfabric/internal/core/condition"
-	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/metrics"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -21,6 +17,12 @@ type laneMeter struct {
 	ended        [core.Skipped + 1]*metrics.Tally
 	total        [core.Skipped + 1]*metrics.Spread
 	startLatency *metrics.Spread
+}
+
+// eventMeter counts the events of one kind. count is what a room counts besides; nil: nothing.
+type eventMeter struct {
+	*metrics.Tally
+	count func(*core.Event)
 }
 
 // classMeter are the instruments of one class of executions.
@@ -97,44 +99,22 @@ func (m *meter) event(u *Tx, ev *core.Event) {
 	}
 	n := m.byKind[ev.Kind]
 	if n == nil {
-		n = m.events.With(ev.Kind)
+		n = &eventMeter{m.events.With(ev.Kind), u.Engine.extensions.events[ev.Kind]}
 		m.byKind[ev.Kind] = n
 	}
 	n.Inc()
+	if n.count != nil {
+		n.count(ev)
+	}
 	switch ev.Kind {
 	case "lease.acquired":
 		if ent := u.Entries[ev.ExecutionID.UUID]; ent != nil {
 			m.start(ent)
 		}
-	case "budget.soft_breach", "budget.hard_breach":
-		m.breach(ev)
-	case "execution.suspended":
-		m.suspensions.With(ev.Data.Text("reason_code")).Inc()
-	case "execution.resumed":
-		m.resumes.With(ev.Data.Text("cause")).Inc()
-	case "signal.accepted":
-		m.signal(ev)
-	case "flow.completed", "flow.failed", "flow.cancelled":
-		m.flows.With(strings.TrimPrefix(ev.Kind, "flow.")).Inc()
 	case "attempt.ended":
 		if category := ev.Data.Text("category"); category != "" { // that of a takeover has none
 			m.retries.With(m.lanes.Value(ev.Class.Lane), m.categories.Value(category)).Inc()
 		}
-	}
-}
-
-// signal counts a signal, and the decision that it may be: a decision needs no token, or comes through a link.
-func (m *meter) signal(ev *core.Event) {
-	m.signals.With(ev.Data.Text("effect")).Inc()
-	if source := ev.Data.Text("source_type"); source == condition.SourceOperator || source == condition.SourceApprover {
-		m.approvals.With(m.decisions.Value(ev.Data.Text("name"))).Inc()
-	}
-}
-
-// TokenRefused counts a token that was not valid. A missing token does not count.
-func (m *meter) TokenRefused(fault keyring.TokenFault) {
-	if m != nil && fault != 0 {
-		m.tokensRefused.With(fault.String()).Inc()
 	}
 }
 
@@ -229,13 +209,4 @@ func (m *meter) used(ent *Row) {
 			m.usage.With(m.Dimensions.Value(dimension)).Add(more)
 		}
 	}
-}
-
-// breach counts a limit that was passed, or would have been.
-func (m *meter) breach(ev *core.Event) {
-	limit, action := "soft", core.ActionNone
-	if ev.Kind == "budget.hard_breach" {
-		limit, action = "hard", ev.Data.Text("action")
-	}
-	m.breaches.With(m.Dimensions.Value(ev.Data.Text("dimension")), limit, action).Inc()
 }

@@ -21,6 +21,8 @@ type Phases struct {
 	Last func(ctx context.Context, u *Tx) error
 	// Lock locks and loads what the commands of a batch need and the first loads could not name. It runs before any of them is decided.
 	Lock func(ctx context.Context, u *Tx, batch []*Request) error
+	// Refuse returns why a command may not be decided, right before it would be. It must change nothing.
+	Refuse func(u *Tx, cmd Command) error
 	// Absorb takes in the room's rows among those that were loaded. Rows that the transaction has already keep the state in which its commands left them.
 	Absorb func(u *Tx, want *store.Want, loaded *store.Loaded)
 	// Keep takes in what a command or a timer did besides changing its record.
@@ -84,6 +86,7 @@ func (l *points) add(p *Phases) {
 	l.wantVanished = appendSet(l.wantVanished, p.WantVanished, p.WantVanished != nil)
 	l.retained = appendSet(l.retained, p.Retained, p.Retained != nil)
 	l.loaded = appendSet(l.loaded, p.Loaded, p.Loaded != nil)
+	l.refuse = appendSet(l.refuse, p.Refuse, p.Refuse != nil)
 	l.decided = appendSet(l.decided, p.Decided, p.Decided != nil)
 	l.last = appendSet(l.last, p.Last, p.Last != nil)
 }
@@ -99,6 +102,7 @@ type points struct {
 	wantVanished []func(*Row, *store.Want)
 	retained     []func(*Tx, *Row)
 	loaded       []func(context.Context, *Tx) error
+	refuse       []func(*Tx, Command) error
 	decided      []func(*Tx) error
 	last         []func(context.Context, *Tx) error
 }

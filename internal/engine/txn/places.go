@@ -7,7 +7,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 )
 
-// A lane with a cap counts the executions that are granted or running in it (S5). The count is the number of executions that hold the lane's key.
+// A lane with a cap counts the executions in it that are running, or promised to a worker (S5). The count is the number of executions that hold the lane's key.
 // It is kept in a counter that changes with the holds.
 
 const laneCounterPrefix = "lane:"

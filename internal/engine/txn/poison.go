@@ -33,7 +33,7 @@ const RestartPause = time.Second
 type Panicked struct {
 	cause *store.Panicked
 	Row   base.UUID // the row being handled; zero: none
-	graph bool      // flows were being advanced
+	graph bool      // the ends of members were being applied to their graph
 	Told  *base.Error
 }
 
@@ -115,7 +115,7 @@ func (e *Engine) Trap(place string, row base.UUID) {
 	}
 }
 
-// At records the row that the unit handles now: a panic is attributed to it.
+// At records the row that the transaction handles now: a panic is attributed to it.
 func (u *Tx) At(place string, row base.UUID) {
 	u.Row = row
 	u.Engine.Trap(place, row)
@@ -125,7 +125,7 @@ func (u *Tx) At(place string, row base.UUID) {
 func (u *Tx) decideAll(batch []*Request) []error {
 	refusals := make([]error, len(batch))
 	for i, r := range batch {
-		refusals[i] = r.Decide(u)
+		refusals[i] = u.decide(r.Command)
 		if cmd, ok := r.Command.(underLease); ok && refusals[i] != nil {
 			refusals[i] = u.Engine.FromElsewhere(cmd.Carried(), refusals[i])
 		}
@@ -133,9 +133,19 @@ func (u *Tx) decideAll(batch []*Request) []error {
 	return refusals
 }
 
-// gaveUp returns the error of a batch whose transaction panicked. The unit may be in any state: the error gives the transaction up, and the batch
-// is split until the command that causes the panic is alone. A panic while work is handed to claims is attributed to no command: the batch is tried
-// again without the hand-over, and a pick finds the row.
+// decide decides one command, unless a room refuses it.
+func (u *Tx) decide(cmd Command) error {
+	for _, refuse := range u.Engine.points.refuse {
+		if err := refuse(u, cmd); err != nil {
+			return err
+		}
+	}
+	return cmd.Decide(u)
+}
+
+// gaveUp returns the error of a batch whose transaction panicked. The transaction may be in any state: the error gives the transaction up, and the
+// batch is split until the command that causes the panic is alone. A panic while work is handed to claims is attributed to no command: the batch is
+// tried again without the hand-over, and a pick finds the row.
 func (e *Engine) gaveUp(batch []*Request, u *Tx, recovered any, err error) error {
 	if recovered == nil {
 		return err

@@ -79,8 +79,8 @@ func Fingerprint(args ...any) string {
 }
 
 // Repeated recognises a request that was answered before and fills in its answer.
-func (u *Tx) Repeated(c Caller, ref store.DocRef, print string, answer any) (bool, error) {
-	rec, err := u.RecordedRequest(ref, print)
+func (u *Tx) Repeated(c Caller, ref store.DocRef, fingerprint string, answer any) (bool, error) {
+	rec, err := u.RecordedRequest(ref, fingerprint)
 	switch {
 	case err != nil:
 		return true, err
@@ -123,7 +123,7 @@ func (e *Engine) Answered(ctx context.Context, request store.DocRef) (bool, erro
 }
 
 // RecordedRequest finds a request that was answered before; nil if there is none.
-func (u *Tx) RecordedRequest(ref store.DocRef, print string) (*RecordedRequest, error) {
+func (u *Tx) RecordedRequest(ref store.DocRef, fingerprint string) (*RecordedRequest, error) {
 	if ref.Key == "" {
 		return nil, nil
 	}
@@ -135,18 +135,18 @@ func (u *Tx) RecordedRequest(ref store.DocRef, print string) (*RecordedRequest, 
 	if err := json.Unmarshal(doc.Body, &rec); err != nil {
 		return nil, Corrupt("recorded request", err)
 	}
-	if rec.Fingerprint != print {
+	if rec.Fingerprint != fingerprint {
 		return nil, base.Errorf(base.CodeIdempotencyConflict, "the request key was used for another request").WithField("request_key")
 	}
 	return &rec, nil
 }
 
 // RecordRequest keeps the answer for 24 h (L118).
-func (u *Tx) RecordRequest(ref store.DocRef, print string, answer any) {
+func (u *Tx) RecordRequest(ref store.DocRef, fingerprint string, answer any) {
 	if ref.Key == "" {
 		return
 	}
-	rec := RecordedRequest{Fingerprint: print}
+	rec := RecordedRequest{Fingerprint: fingerprint}
 	if answer != nil {
 		rec.Answer, _ = json.Marshal(answer)
 	}

@@ -33,6 +33,8 @@ func (c *committer) holdFor(wanted func(*core.Class) bool) {
 	if c.closed {
 		return
 	}
+	// One step under the lock: requests that are queued already are moved, and add holds the ones that come later. None slips through between the
+	// two.
 	c.taken = taken
 	c.holdIf(taken)
 }
@@ -83,12 +85,15 @@ func (c *committer) prioritizeCompletions() {
 	if submits == 0 || endings < submits/2 {
 		return
 	}
+	// The picker's lock is taken inside, under mu of the committer. The picker never calls the committer with its own lock held, so the two cannot
+	// wait for each other.
 	excess := c.e.Dispatcher.Excess()
 	c.holdIf(func(r *Request) bool {
 		s, ok := r.Command.(newWork)
 		if !ok || r.waited || !excess(s.Submits()) {
 			return false
 		}
+		// At most once: a command that has let one commit of endings pass is not held again, whatever comes.
 		r.waited = true
 		return true
 	})

@@ -147,6 +147,8 @@ func (s *sweeper) forgetNext() {
 func (s *sweeper) turn(ctx context.Context) {
 	s.forgetNext()
 	for ctx.Err() == nil {
+		// A timer that is taken is hidden for sweepHide, and removed only after it was handled: if this process dies, it shows up again. Two
+		// processes may therefore handle the same timer. What it leads to looks at the record under its lock, so the second finds nothing to do.
 		since := s.e.Incarnation()
 		timers, err := s.e.Store.TakeDue(ctx, sweepLimit, sweepHide, s.atWork()...)
 		if s.e.Failed(err) != nil {
@@ -171,6 +173,8 @@ func (s *sweeper) poll(ctx context.Context) { s.ask(ctx, true) }
 
 // ask polls the store for everything that the process needs, with queues also for rows that contradict what is cached of them.
 func (s *sweeper) ask(ctx context.Context, queues bool) {
+	// The answer may be older than what this process learns while it is read. It is used only to doubt: a queue is looked at again, the next timer
+	// may be earlier, the log may be longer. An old answer costs a look and hides nothing.
 	ask, learn := s.e.Dispatcher.Poll(queues)
 	read := s.begins()
 	seen, err := s.e.Store.Poll(ctx, ask)

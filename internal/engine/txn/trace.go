@@ -86,7 +86,7 @@ func subjectOf(cmd Command) base.UUID {
 	}
 }
 
-// commitSpan begins the span of the unit's transaction; nil when none of its commands has one.
+// commitSpan begins the span of the transaction's transaction; nil when none of its commands has one.
 func (u *Tx) commitSpan(size int) Span {
 	if len(u.spans) == 0 {
 		return nil
@@ -94,7 +94,7 @@ func (u *Tx) commitSpan(size int) Span {
 	return u.Engine.Cfg.Tracer.Commit(u.spans, size)
 }
 
-// serves takes note of the spans of the commands that the unit serves.
+// serves takes note of the spans of the commands that the transaction serves.
 func (u *Tx) serves(batch []*Request) {
 	if u.Engine.Cfg.Tracer == nil {
 		return

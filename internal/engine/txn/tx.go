@@ -27,8 +27,8 @@ import (
 // in a cycle, so they cannot deadlock. A row that is found only under a later lock breaks that order, for example the member at the end of an edge:
 // the store locks executions and keys behind a later kind only if they are free, and does not wait. What is not free is left to follow-up work.
 // Every other wait ends with a lock timeout (store.Want.Patient), and where the order was broken after all, for example by a foreign transaction,
-// the database reports a deadlock, which is the fault Retry. Rows of edges, waitpoints, suspensions, grants and steps are not locked: the row of
-// their flow or execution protects them.
+// the database reports a deadlock, which is the fault Retry. Rows that belong to an execution or a graph are not locked: the lock of its record
+// protects them.
 type Tx struct {
 	Engine  *Engine
 	StoreTx store.Tx
@@ -45,7 +45,7 @@ type Tx struct {
 	line    *heldLine
 
 	Row       base.UUID // the row being handled; a panic is attributed to it
-	Advancing bool      // advanceFlows is running
+	Advancing bool      // the ends of members are being applied to their graphs
 	Leaves    bool      // all edges are left to follow-up work: resolving them in the transaction made an earlier try panic
 	Handing   bool      // work is being leased to claims, which no command asked for
 	lent      Served    // the claims that get it; nil: none
@@ -68,15 +68,15 @@ type Tx struct {
 	Looks    []store.QueueLook // at the queues that were picked from
 	Changes  store.Changes
 	timers   map[timerKey]*store.Timer
-	Advanced []func()        // run once flows have advanced
+	Advanced []func()        // run once that is done
 	After    []func()        // run once the transaction has committed
 	Safe     Safety          // durability of what it wrote and of what it read
 	began    time.Duration   // by the meter's clock
-	Audits   []core.AuditRow // rows that this unit adds to the audit log
+	Audits   []core.AuditRow // rows that this transaction adds to the audit log
 	spans    []Span          // of the commands it runs
 
 	Blocks   map[int32][]int32 // block numbers under which classes have rows
-	Books    *core.BudgetSet   // the budgets in this unit; nil: none
+	Accounts *core.BudgetSet   // the budgets in this transaction; nil: none
 	RoomBack []string          // admission keys that have room again
 	Locked   map[string]bool   // keys whose counters are locked
 
@@ -88,7 +88,7 @@ type historyKey struct {
 	epoch int64
 }
 
-// Row is an execution inside a unit. Besides the execution it keeps what the commit compares it with.
+// Row is an execution inside a transaction. Besides the execution it keeps what the commit compares it with.
 type Row struct {
 	Exec     *core.Execution
 	Filed    *store.QueueRow // its queue row when loaded
@@ -96,8 +96,8 @@ type Row struct {
 	Holds    []string        // slots that it held when loaded
 	Ended    bool            // it was terminal when loaded
 	Waited   core.Reason     // its dependency when loaded
-	Advanced bool            // its end has been counted in its flow
-	Followed bool            // it ended because the flow below it had ended: that flow is left as it is
+	Advanced bool            // its end has been applied to its graph
+	Followed bool            // it ended because the graph below it had ended, which is left as it is
 	idle     bool            // no timer was armed when it was loaded: its entry in the due index may be used up
 	Created  bool
 	Changed  bool
@@ -118,13 +118,13 @@ type Row struct {
 // Assumed reports whether the row was not loaded but taken from the cache: the commit checks it.
 func (ent *Row) Assumed() bool { return ent.cached != nil }
 
-// JustEnded reports whether the execution has ended in this unit. The commit then updates its flow, its children and its retention.
+// JustEnded reports whether the execution has ended in this transaction. The commit then updates what it is part of, its children and its retention.
 func (ent *Row) JustEnded() bool { return ent.Exec.Status.Terminal() && !ent.Ended }
 
 // Before returns a copy of the execution as it is now, for restoring it after a refusal.
 func (ent *Row) Before() *core.Execution {
 	if ent.cached != nil && !ent.Changed && !ent.renewed {
-		return ent.cached // no copy needed: a refusal on a cached row gives up the whole unit
+		return ent.cached // no copy needed: a refusal on a cached row gives up the whole transaction
 	}
 	return ent.Exec.Clone()
 }
@@ -137,7 +137,7 @@ func (ent *Row) Back(before *core.Execution) {
 	ent.Exec = before
 }
 
-// Begin opens a unit and loads the rows of want. The caller must not have used anything cached.
+// Begin opens a transaction and loads the rows of want. The caller must not have used anything cached.
 func (e *Engine) Begin(ctx context.Context, want store.Want) (*Tx, error) {
 	return e.beginSince(ctx, e.Incarnation(), want)
 }
@@ -152,7 +152,7 @@ func (e *Engine) beginSince(ctx context.Context, since string, want store.Want) 
 }
 
 // beginHeeding is beginSince for a batch of commands: it does not wait for rows that are known to be held. line is the line that the commands come
-// from, or nil. If it returns an error, the unit may still be non-nil: its transaction has ended, and it shows what was loaded by then.
+// from, or nil. If it returns an error, the transaction may still be non-nil: its transaction has ended, and it shows what was loaded by then.
 func (e *Engine) beginHeeding(ctx context.Context, since string, want store.Want, line *heldLine) (*Tx, error) {
 	u := &Tx{Engine: e, Since: since, heeds: true, line: line}
 	err := u.begin(ctx, want)
@@ -218,6 +218,7 @@ func (u *Tx) Load(ctx context.Context, want store.Want) error {
 	if u.Engine.Failed(err) != nil {
 		return err
 	}
+	// The wait for the locks may have been long. Time never goes back within a transaction.
 	if want.LockDocs {
 		u.Now = max(u.Now, loaded.Now) // whether an epoch has ended is judged by the clock read after the lock (BI9)
 	}
@@ -240,7 +241,7 @@ func (u *Tx) Loaded(ctx context.Context) error {
 
 var errRulesChanged = errors.New("the rules have changed")
 
-// Absorb adds loaded rows to the unit. Rows that the unit has already keep the state in which the commands left them.
+// Absorb adds loaded rows to the transaction. Rows that the transaction has already keep the state in which the commands left them.
 func (u *Tx) Absorb(want store.Want, loaded *store.Loaded) {
 	u.version = max(u.version, loaded.Dictionary)
 	for id, x := range loaded.Executions {
@@ -271,6 +272,7 @@ func (u *Tx) Absorb(want store.Want, loaded *store.Loaded) {
 	for ref, doc := range loaded.Docs {
 		SetIn(&u.Docs, ref, &doc)
 	}
+	// A counter that is locked already may have been changed by commands of this transaction: what the store says of it is older.
 	for _, key := range want.Counters {
 		if !u.Locked[key] {
 			SetIn(&u.Counters, key, loaded.Counters[key])
@@ -320,7 +322,7 @@ func (u *Tx) Find(c Caller, id base.GivenID) (*Row, error) {
 // Effects returns an empty record for what a command of this caller does.
 func (u *Tx) Effects(c Caller) *core.Effects {
 	return &core.Effects{
-		Now: u.Now, Actor: core.Actor{Type: c.Actor, ID: c.Principal}, RequestID: c.RequestID, Jitter: u.Engine.Cfg.Draw(), Budgets: u.Books,
+		Now: u.Now, Actor: core.Actor{Type: c.Actor, ID: c.Principal}, RequestID: c.RequestID, Jitter: u.Engine.Cfg.Draw(), Budgets: u.Accounts,
 	}
 }
 
@@ -343,14 +345,17 @@ func (u *Tx) On(c Caller, id base.GivenID, op func(x *core.Execution, fx *core.E
 func (u *Tx) Apply(c Caller, ent *Row, op func(x *core.Execution, fx *core.Effects) (changed bool, err error)) error {
 	u.Settle(ent)
 	u.At("apply", ent.Exec.ID.UUID)
-	before, mark := ent.Before(), u.Books.Mark()
+	// Settling stays even if the command is refused: a due timer has acted, whatever noticed it (L78). What the command itself did is undone, on the
+	// record and on what it was charged to.
+	before, mark := ent.Before(), u.Accounts.Mark()
 	fx := u.Effects(c)
 	fx.Now = max(fx.Now, ent.Exec.Latest())
 	changed, err := op(ent.Exec, fx)
+	// Nothing would be written that the store could check the cached row by (rowCache).
 	u.Doubted = u.Doubted || ent.Assumed() && (err != nil || !changed)
 	if err != nil {
 		ent.Back(before)
-		u.Books.Back(mark)
+		u.Accounts.Back(mark)
 		return err
 	}
 	if changed {
@@ -474,7 +479,7 @@ func (u *Tx) pending(id base.UUID, epoch int64) *core.LeaseRecord {
 	return nil
 }
 
-// Doc returns a record as the commands so far have left it, or nil if there is none. The unit must have looked for it.
+// Doc returns a record as the commands so far have left it, or nil if there is none. The transaction must have looked for it.
 func (u *Tx) Doc(ref store.DocRef) *store.Doc { return u.Docs[ref] }
 
 // PutDoc writes a record, whether it exists or not.
@@ -489,7 +494,7 @@ func (u *Tx) PutDoc(doc store.Doc) {
 	u.Changes.PutDocs = append(u.Changes.PutDocs, doc)
 }
 
-// PutOrAdd writes a record that the unit has looked for. A record that exists must be locked. One that does not exist is inserted; if another
+// PutOrAdd writes a record that the transaction has looked for. A record that exists must be locked. One that does not exist is inserted; if another
 // transaction inserts it first, the commit fails with Conflict and does not overwrite it.
 func (u *Tx) PutOrAdd(doc store.Doc) {
 	if u.Doc(doc.DocRef) != nil {
@@ -535,10 +540,10 @@ func (u *Tx) LaneState(x *core.Execution) core.LaneState {
 	return core.LaneActive
 }
 
-// Discard drops everything that a command which is alone in its unit did before it was refused.
+// Discard drops everything that a command which is alone in its transaction did before it was refused.
 func (u *Tx) Discard() {
 	u.Changes = store.Changes{}
-	u.Order, u.timers, u.After, u.Books, u.parts = nil, nil, nil, nil, [slots]any{}
+	u.Order, u.timers, u.After, u.Accounts, u.parts = nil, nil, nil, nil, [slots]any{}
 }
 
 // AddDoc writes a record that must not exist: if another transaction inserts it first, the commit fails with Conflict.
@@ -547,7 +552,7 @@ func (u *Tx) AddDoc(doc store.Doc) {
 	u.Changes.NewDocs = append(u.Changes.NewDocs, doc)
 }
 
-// ReservedFor returns the epoch of the lease that the current reservation is for. While granted it is the epoch that its claim will have (B13).
+// ReservedFor returns the epoch of the lease that the current reservation is for. Before it is claimed, that is the epoch that the claim will have (B13).
 func ReservedFor(x *core.Execution) int64 {
 	if x.Lease == nil {
 		return x.LeaseEpoch + 1

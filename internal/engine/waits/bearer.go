@@ -12,9 +12,9 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// bearer is a command of a caller that proves its right by a token, regardless of its namespaces (W33). The target of the token may not exist: the
+// tokenCommand is a command of a caller that proves its right by a token, regardless of its namespaces (W33). The target of the token may not exist: the
 // command then does the same work as for one that exists, and gets the same answer as for a wrong token.
-type bearer struct {
+type tokenCommand struct {
 	op          string
 	caller      txn.Caller
 	id          base.GivenID // of the execution
@@ -34,9 +34,9 @@ type bearer struct {
 	told    func(d *core.WaitState) (who txn.Caller, t admin.ToldChange) // the content of the audit row; nil: none
 }
 
-// bear runs a bearer's command on what ref finds. The token is checked before anything is locked, and again inside: a caller without a valid token
+// bear runs a tokenCommand's command on what ref finds. The token is checked before anything is locked, and again inside: a caller without a valid token
 // blocks no other command, and learns nothing of the state of the target.
-func (e *Waits) bear(ctx context.Context, ref store.DocRef, b *bearer, args any) error {
+func (e *Waits) bear(ctx context.Context, ref store.DocRef, b *tokenCommand, args any) error {
 	id, proved := b.proved, b.proved != base.ID{}
 	if !proved {
 		rows, err := e.readBorne(ctx, ref)
@@ -58,20 +58,20 @@ func (e *Waits) bear(ctx context.Context, ref store.DocRef, b *bearer, args any)
 	return e.Do(ctx, b)
 }
 
-// borneRows are what a token is judged by: where the thing is that it was sent for, the records of that execution and the keys.
-type borneRows struct {
+// tokenTarget are what a token is judged by: where the thing is that it was sent for, the records of that execution and the keys.
+type tokenTarget struct {
 	*store.Loaded
-	at whereabouts // zero: there is no such thing
+	at waitLocator // zero: there is no such thing
 }
 
 // readBorne reads them without a lock, records and keys in one snapshot. For a target that does not exist the store is asked for just as much, so
 // that the time does not reveal it (W33). What cannot be read does not exist for a caller whose token is not verified.
-func (e *Waits) readBorne(ctx context.Context, ref store.DocRef) (rows borneRows, err error) {
+func (e *Waits) readBorne(ctx context.Context, ref store.DocRef) (rows tokenTarget, err error) {
 	at, _, err := e.whereIs(ctx, ref)
 	switch {
 	case base.CodeOf(err) == base.CodeCorruption:
 		e.Notes.Error("what a token was sent for cannot be found", "row", ref.Key, "error", err)
-		at = whereabouts{}
+		at = waitLocator{}
 	case err != nil:
 		return rows, err
 	}
@@ -82,13 +82,13 @@ func (e *Waits) readBorne(ctx context.Context, ref store.DocRef) (rows borneRows
 	if err != nil {
 		return rows, txn.PublicFault(err)
 	}
-	return borneRows{loaded, at}, nil
+	return tokenTarget{loaded, at}, nil
 }
 
-// vouched are the records that tokens vouch for, as far as they can be read.
-func (r *borneRows) vouched() *core.WaitState {
+// verified are the records that tokens vouch for, as far as they can be read.
+func (r *tokenTarget) verified() *core.WaitState {
 	d := &core.WaitState{}
-	for _, doc := range r.Owned[DossierKey(r.at.ExecutionID.UUID)] {
+	for _, doc := range r.Owned[WaitStateKey(r.at.ExecutionID.UUID)] {
 		if doc.Key != "" && (doc.Key[0] == WaitpointLetter || doc.Key[0] == LinkLetter) {
 			_ = readWait(d, &doc) // the error is returned after the token is verified
 		}
@@ -97,27 +97,27 @@ func (r *borneRows) vouched() *core.WaitState {
 }
 
 // judge reports whether the token is good for what it was sent for. One that is not is counted: nothing else remembers it (W34).
-func (e *Waits) judge(rows borneRows, b *bearer) error {
+func (e *Waits) judge(rows tokenTarget, b *tokenCommand) error {
 	ring, err := e.Signing.Open(loadedKeySet(rows.Loaded))
 	if err != nil {
 		return err
 	}
-	fault, err := ring.Verify(rows.Now, b.token, b.fields(rows.vouched()))
+	fault, err := ring.Verify(rows.Now, b.token, b.fields(rows.verified()))
 	if err == nil && b.given != nil && !b.given.Names(rows.at.ExecutionID) {
 		fault, err = keyring.TokenWrongExecution, keyring.InvalidToken()
 	}
 	if err != nil {
-		e.Meter.TokenRefused(fault)
+		e.countRefused(fault)
 		return b.refusal(err)
 	}
 	return nil
 }
 
-func (b *bearer) Name() string { return b.op }
+func (b *tokenCommand) Name() string { return b.op }
 
-func (b *bearer) Want(w *store.Want, _ bool) {
+func (b *tokenCommand) Want(w *store.Want, _ bool) {
 	w.Executions = append(w.Executions, b.id.UUID)
-	wantDossier(w, b.id.UUID)
+	wantWaitState(w, b.id.UUID)
 	admin.WantKeys(w)
 	if b.request.Key != "" {
 		w.Docs = append(w.Docs, b.request)
@@ -125,7 +125,7 @@ func (b *bearer) Want(w *store.Want, _ bool) {
 }
 
 // verified reports whether the token is good for what it was sent for; if not, ent is nil.
-func (b *bearer) verified(u *txn.Tx) (ent *txn.Row, d *core.WaitState, fault keyring.TokenFault, err error) {
+func (b *tokenCommand) verified(u *txn.Tx) (ent *txn.Row, d *core.WaitState, fault keyring.TokenFault, err error) {
 	ring, err := admin.Ring(u)
 	if err != nil {
 		return nil, nil, 0, err
@@ -135,7 +135,7 @@ func (b *bearer) verified(u *txn.Tx) (ent *txn.Row, d *core.WaitState, fault key
 	}
 	var fields keyring.TokenFields
 	if ent != nil {
-		if d, err = Dossier(u, ent); err != nil {
+		if d, err = StateOf(u, ent); err != nil {
 			return nil, nil, 0, err
 		}
 		fields = b.fields(d)
@@ -150,8 +150,11 @@ func (b *bearer) verified(u *txn.Tx) (ent *txn.Row, d *core.WaitState, fault key
 	return ent, d, 0, nil
 }
 
+// By returns the caller.
+func (b *tokenCommand) By() txn.Caller { return b.caller }
+
 // Chains names a chain only if the token is verified: no other caller causes the trip that locks it.
-func (b *bearer) Chains(u *txn.Tx) []string {
+func (b *tokenCommand) Chains(u *txn.Tx) []string {
 	if b.told == nil {
 		return nil
 	}
@@ -162,7 +165,7 @@ func (b *bearer) Chains(u *txn.Tx) []string {
 	return []string{ent.Exec.Class.Namespace}
 }
 
-func (b *bearer) Decide(u *txn.Tx) error {
+func (b *tokenCommand) Decide(u *txn.Tx) error {
 	ent, d, fault, err := b.verified(u)
 	if err != nil {
 		tokenRefused(u, fault)
@@ -191,9 +194,9 @@ func (b *bearer) Decide(u *txn.Tx) error {
 	return nil
 }
 
-// tokenRefused counts a token that was not good: nothing else remembers it (W34).
+// tokenRefused counts a token that was not valid: nothing else remembers it (W34).
 func tokenRefused(u *txn.Tx, fault keyring.TokenFault) {
-	u.After = append(u.After, func() { u.Engine.Meter.TokenRefused(fault) })
+	u.After = append(u.After, func() { txn.Room[Waits](u.Engine, waitSlot).countRefused(fault) })
 }
 
 // Signal delivers a signal to the waitpoint of a token (section 6). id, if given, must be the waitpoint's execution (W33).
@@ -206,7 +209,7 @@ func (e *Waits) Signal(ctx context.Context, c txn.Caller, id *base.GivenID, toke
 	cmd.MintedID = e.Mint()
 	cmd.TokenKid, cmd.TokenFingerprint = token.Split()
 	var answer core.SignalAnswer
-	err := e.bear(ctx, waitpointAtRef(cmd.WaitpointID), &bearer{
+	err := e.bear(ctx, waitpointAtRef(cmd.WaitpointID), &tokenCommand{
 		op: "signal", caller: c, given: id, token: token, proved: e.proved(cmd.WaitpointID, token), answer: &answer,
 		fields: func(d *core.WaitState) keyring.TokenFields {
 			if w := d.Waitpoint(cmd.WaitpointID); w != nil {
@@ -229,7 +232,7 @@ func (e *Waits) Decide(ctx context.Context, c txn.Caller, token keyring.Token, c
 	args := cmd
 	cmd.MintedID = e.Mint()
 	var answer core.DecideAnswer
-	err := e.bear(ctx, linkAtRef(cmd.LinkID), &bearer{
+	err := e.bear(ctx, linkAtRef(cmd.LinkID), &tokenCommand{
 		op: "decide", caller: c, token: token, answer: &answer,
 		fields:  func(d *core.WaitState) keyring.TokenFields { return linkFields(d, d.Link(cmd.LinkID)) },
 		refusal: func(error) error { return noLink() },

@@ -13,7 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// The records of an execution's waits are docs that it owns, all of one kind, so that one read loads its dossier. The first byte of a key says what
+// The records of an execution's waits are docs that it owns, all of one kind, so that one read loads its wait state. The first byte of a key says what
 // is kept under it. The values are stored: never change them.
 const (
 	WaitpointLetter     = 'w' // waitpoint id
@@ -92,22 +92,22 @@ func SuspendedID(key string) (base.UUID, error) {
 	return id, nil
 }
 
-// whereabouts names the execution that has a waitpoint or a link: the body of docWaitpointAt, docWaitpointOpen and docLinkAt. It never changes.
-type whereabouts struct {
+// waitLocator names the execution that has a waitpoint or a link: the body of docWaitpointAt, docWaitpointOpen and docLinkAt. It never changes.
+type waitLocator struct {
 	ExecutionID base.ID `json:"execution_id"`
 	Namespace   string  `json:"namespace"`
 	Key         string  `json:"waitpoint_key,omitempty"` // of a waitpoint
 }
 
-func (p whereabouts) doc(ref store.DocRef) store.Doc {
+func (p waitLocator) doc(ref store.DocRef) store.Doc {
 	body, _ := json.Marshal(p)
 	return store.Doc{DocRef: ref, Body: body}
 }
 
-// DecodeWhereabouts reads where the waitpoint or link of a record lies. Codes: corruption.
-func DecodeWhereabouts(doc *store.Doc) (p whereabouts, err error) {
+// DecodeLocator reads where the waitpoint or link of a record lies. Codes: corruption.
+func DecodeLocator(doc *store.Doc) (p waitLocator, err error) {
 	if err := json.Unmarshal(doc.Body, &p); err != nil {
-		return p, txn.Corrupt("whereabouts of a waitpoint", err)
+		return p, txn.Corrupt("the locator of a waitpoint", err)
 	}
 	return p, nil
 }
@@ -131,8 +131,8 @@ func decodeSuspendedMark(doc *store.Doc) (m suspendedMark, err error) {
 	return m, nil
 }
 
-// dossierOf reads the records of one execution, in whichever order they come. Codes: corruption.
-func dossierOf(docs []store.Doc) (*core.WaitState, error) {
+// waitStateOf reads the records of one execution, in whichever order they come. Codes: corruption.
+func waitStateOf(docs []store.Doc) (*core.WaitState, error) {
 	d := &core.WaitState{}
 	for i := range docs {
 		if err := readWait(d, &docs[i]); err != nil {
@@ -175,26 +175,26 @@ func readInto[T any](list *[]T, body []byte, decode func([]byte) (T, error)) err
 	return nil
 }
 
-// wantDossier adds everything that is stored of an execution's waits. It is read under the lock of the execution, where that is taken.
-func wantDossier(w *store.Want, id base.UUID) {
-	owned := DossierKey(id)
+// wantWaitState adds everything that is stored of an execution's waits. It is read under the lock of the execution, where that is taken.
+func wantWaitState(w *store.Want, id base.UUID) {
+	owned := WaitStateKey(id)
 	if !slices.Contains(w.Owned, owned) {
 		w.Owned = append(w.Owned, owned)
 	}
 }
 
-// wantWaits adds what a command on waits looks at: the dossier and the signing keys.
+// wantWaits adds what a command on waits looks at: the wait state and the signing keys.
 func wantWaits(w *store.Want, id base.UUID) {
-	wantDossier(w, id)
+	wantWaitState(w, id)
 	admin.WantKeys(w)
 }
 
-// DossierKey names the records of what an execution waits for.
-func DossierKey(id base.UUID) store.Owned {
+// WaitStateKey names the records of what an execution waits for.
+func WaitStateKey(id base.UUID) store.Owned {
 	return store.Owned{Kind: DocWait, Owner: txn.Owner(id)}
 }
 
-// LoadedDossier is the dossier of an execution for which wantDossier asked. Codes: corruption.
-func LoadedDossier(loaded *store.Loaded, id base.UUID) (*core.WaitState, error) {
-	return dossierOf(loaded.Owned[DossierKey(id)])
+// ReadState returns the wait state of an execution for which wantWaitState asked. Codes: corruption.
+func ReadState(loaded *store.Loaded, id base.UUID) (*core.WaitState, error) {
+	return waitStateOf(loaded.Owned[WaitStateKey(id)])
 }

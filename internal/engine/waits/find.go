@@ -12,7 +12,7 @@ import (
 )
 
 // whereIs finds the execution that has a waitpoint or a link. Which one that is never changes, so it is read without a lock.
-func (e *Waits) whereIs(ctx context.Context, ref store.DocRef) (at whereabouts, found bool, err error) {
+func (e *Waits) whereIs(ctx context.Context, ref store.DocRef) (at waitLocator, found bool, err error) {
 	loaded, err := e.Store.Read(ctx, store.Want{Docs: []store.DocRef{ref}})
 	if err != nil {
 		return at, false, txn.PublicFault(err)
@@ -21,7 +21,7 @@ func (e *Waits) whereIs(ctx context.Context, ref store.DocRef) (at whereabouts, 
 	if !found {
 		return at, false, nil
 	}
-	at, err = DecodeWhereabouts(&doc)
+	at, err = DecodeLocator(&doc)
 	return at, err == nil, err
 }
 
@@ -54,7 +54,7 @@ func noLink() error { return base.Errorf(base.CodeLinkNotFound, "there is no suc
 
 // waitsOf is what commands on the waits of an execution look at. Codes: corruption, those of KeySet.Open.
 func waitsOf(u *txn.Tx, x *core.Execution) (*core.WaitState, *keyring.Ring, error) {
-	d, err := Dossier(u, u.Entries[x.ID.UUID])
+	d, err := StateOf(u, u.Entries[x.ID.UUID])
 	if err != nil {
 		return nil, nil, err
 	}

@@ -21,7 +21,7 @@ func (e *Waits) OpenLink(ctx context.Context, _ txn.Caller, link base.UUID, toke
 	if err != nil {
 		return LinkPage{}, err
 	}
-	err = e.judge(rows, &bearer{
+	err = e.judge(rows, &tokenCommand{
 		token:   token,
 		fields:  func(d *core.WaitState) keyring.TokenFields { return linkFields(d, d.Link(link)) },
 		refusal: func(error) error { return noLink() },

@@ -20,12 +20,12 @@ type waiting struct {
 // WantWaiting adds what waitingOf needs.
 func WantWaiting(w *store.Want, id base.UUID) {
 	w.Executions = append(w.Executions, id)
-	w.Owned = append(w.Owned, DossierKey(id))
+	w.Owned = append(w.Owned, WaitStateKey(id))
 }
 
 // waitingOf returns a copy of rows that were read for this call only. Codes: corruption.
 func waitingOf(loaded *store.Loaded, x *core.Execution) (waiting, error) {
-	d, err := LoadedDossier(loaded, x.ID.UUID)
+	d, err := ReadState(loaded, x.ID.UUID)
 	if err != nil {
 		return waiting{}, err
 	}

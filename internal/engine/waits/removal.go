@@ -6,25 +6,25 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// What an execution owns goes with it. What its waitpoints and links are found by has no owner: the keys of the records in its dossier
+// What an execution owns goes with it. What its waitpoints and links are found by has no owner: the keys of the records in its wait state
 // name it. Marks of what is open follow the record (markWaits), and work that is over has none.
 
-// removeWhereabouts removes the locators of the execution's waitpoints and links. It needs only the keys, so that records which cannot be read do
+// removeLocators removes the locators of the execution's waitpoints and links. It needs only the keys, so that records which cannot be read do
 // not prevent it.
-func removeWhereabouts(u *txn.Tx, id base.UUID) {
-	file := knownFile(u, id)
+func removeLocators(u *txn.Tx, id base.UUID) {
+	file := knownRows(u, id)
 	if file == nil {
 		return
 	}
 	for i := range file.docs {
-		dropWhereabouts(u, file.docs[i].Key)
+		dropLocators(u, file.docs[i].Key)
 	}
 	for _, write := range file.wrote {
-		dropWhereabouts(u, waitKey(write.Record))
+		dropLocators(u, waitKey(write.Record))
 	}
 }
 
-func dropWhereabouts(u *txn.Tx, key string) {
+func dropLocators(u *txn.Tx, key string) {
 	var ref store.DocRef
 	switch {
 	case key == "":

@@ -12,7 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// recordedSuspend is what is kept of an answered suspend (W4): everything else follows from the dossier.
+// recordedSuspend is what is kept of an answered suspend (W4): everything else follows from the wait state.
 type recordedSuspend struct {
 	SuspensionID base.UUID `json:"suspension_id"`
 	Satisfied    bool      `json:"satisfied,omitempty"`
@@ -84,7 +84,7 @@ func freshRefs(bindings []core.Binding) (refs []store.DocRef) {
 // waitpointTaken reports whether a waitpoint has the id, of whichever execution: for ids that the command has named before.
 func waitpointTaken(u *txn.Tx, id base.UUID) bool { return u.Doc(waitpointAtRef(id)) != nil }
 
-// known is a dossier with what this command has begun and closed: how its waitpoints stand depends on that.
+// known is a wait state with what this command has begun and closed: how its waitpoints stand depends on that.
 func known(d *core.WaitState, fx *core.Effects) *core.WaitState {
 	with := *d
 	with.Suspensions, with.WaitpointEnds = slices.Clip(d.Suspensions), slices.Clip(d.WaitpointEnds)

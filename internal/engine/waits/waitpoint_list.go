@@ -147,10 +147,10 @@ func (l *waitpointList) next(ctx context.Context) func(n int) ([]store.Doc, erro
 func (l *waitpointList) show(ctx context.Context) func(marks []store.Doc) ([]*core.WaitpointView, error) {
 	return func(marks []store.Doc) ([]*core.WaitpointView, error) {
 		views := make([]*core.WaitpointView, len(marks))
-		places := make([]whereabouts, len(marks))
+		places := make([]waitLocator, len(marks))
 		group := l.e.newWaitingGroup()
 		for i := range marks {
-			place, err := DecodeWhereabouts(&marks[i])
+			place, err := DecodeLocator(&marks[i])
 			if err != nil {
 				l.e.Notes.Error("a list passes over a waitpoint that cannot be read", "row", marks[i].Key, "error", err)
 			} else if l.sees(place.Namespace) && (l.query.Key == "" || place.Key == l.query.Key) {

@@ -70,7 +70,7 @@ func issued(ring *keyring.Ring, x *core.Execution, d *core.WaitState, w core.Wai
 	return Issued{Waitpoint: w, Standing: s, Token: tokenFor(ring, w.TokenFields())}, err
 }
 
-// standing is how a waitpoint stands by what the dossier has of its end, its signals and its links. Codes: corruption.
+// standing is how a waitpoint stands by what the wait state has of its end, its signals and its links. Codes: corruption.
 func standing(x *core.Execution, d *core.WaitState, w *core.Waitpoint) (Standing, error) {
 	v, err := x.WaitpointView(d, w)
 	return Standing{

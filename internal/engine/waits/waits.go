@@ -1,15 +1,12 @@
-// Package waits keeps what executions wait for: suspensions, waitpoints, signals and approval links. A worker suspends, and whoever holds a token or may
+// Package waits keeps what executions wait for: suspensions, waitpoints, signals and approval links. A worker suspends, and a caller who holds a token or may
 // approve resumes. The records of one execution are loaded together, under its lock (docs.go, state.go); the room keeps them in step with the record
 // through the phases that it registers.
 package waits
 
 import (
-	"context"
-
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine/limits"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
-	"github.com/flowfabric/flowfabric/internal/metrics"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -17,11 +14,13 @@ import (
 type Waits struct {
 	*limits.Admission
 	known knownWaitpoints
+	meter meter
 }
 
 // New makes the room of waits, and registers it with the kernel.
 func New(e *limits.Admission) *Waits {
 	w := &Waits{Admission: e}
+	txn.UseRoom(e.Engine, waitSlot, w)
 	e.UseAskedBudget(askedBudget)
 	e.OnPhases(txn.Phases{
 		Absorb: func(u *txn.Tx, want *store.Want, loaded *store.Loaded) { absorbWaits(u, want, loaded) },
@@ -29,21 +28,12 @@ func New(e *limits.Admission) *Waits {
 		Row:    func(u *txn.Tx, row *txn.Row) { markWaits(u, row) },
 		WantRemovable: func(_ *txn.Tx, row *txn.Row, want *store.Want) {
 			if row.Exec.Waits != nil {
-				want.Owned = append(want.Owned, DossierKey(row.Exec.ID.UUID))
+				want.Owned = append(want.Owned, WaitStateKey(row.Exec.ID.UUID))
 			}
 		},
-		Remove: func(u *txn.Tx, row *txn.Row) { removeWhereabouts(u, row.Exec.ID.UUID) },
+		Remove: func(u *txn.Tx, row *txn.Row) { removeLocators(u, row.Exec.ID.UUID) },
 	})
 	e.OnReborn(w.known.forgetAll)
-	e.OnReading("waitpoints", w.countOpen)
+	w.measure()
 	return w
-}
-
-// countOpen counts the waitpoints that are open.
-func (e *Waits) countOpen(ctx context.Context) ([]metrics.Family, error) {
-	loaded, err := e.Store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: DocWaitpointOpen, Limit: txn.GaugesDocs}}})
-	if err != nil {
-		return nil, err
-	}
-	return []metrics.Family{metrics.WaitpointsOpen.Reading(float64(len(loaded.Scanned[0])))}, nil
 }

@@ -164,6 +164,9 @@ func (l *changeLane) Decide(u *txn.Tx) error {
 	return nil
 }
 
+// By returns the caller.
+func (l *changeLane) By() txn.Caller { return l.caller }
+
 // chains: lanes are shared by all namespaces.
 func (l *changeLane) Chains(*txn.Tx) []string {
 	if !admin.Audits(l.caller) {

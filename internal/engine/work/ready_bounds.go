@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	readyAge   = 10 * time.Second      // how long a count of what waits is believed
+	readyAge   = 10 * time.Second      // how long a count of what waits is used
+	readyLong  = time.Minute           // and if its bound is the default, which is far beyond what most namespaces have
 	readyFull  = 50 * time.Millisecond // and at least how long, if there is no room now or the store could not count
 	readyPause = 10                    // times as long as the last count took the next one has to wait in any case
 )
@@ -172,21 +173,25 @@ func spareLater(cmds []*Submit, refused map[*Submit]error) {
 
 // Take counts n executions as waiting, or returns rate_limited.
 func (b *readyBounds) Take(ctx context.Context, namespace string, space core.NamespaceSettings, n int) (ReadyTaken, error) {
+	age := readyAge
+	if space.MaxReady == 0 && b.e.Dict.Now().Table.Others(namespace) {
+		space.MaxReady, age = core.DefaultMaxReady, readyLong
+	}
 	if space.MaxReady == 0 || n == 0 {
 		return ReadyTaken{}, nil
 	}
 	r := b.bound(namespace)
-	if r.begin(b.e.Cfg.Clock.Now(), space, n) {
+	if r.begin(b.e.Cfg.Clock.Now(), age, space, n) {
 		b.recount(ctx, r, namespace, space.MaxReady)
 	}
 	return r.take(space, n)
 }
 
-// begin reports whether a caller with n submits should count now: it is time, and no other caller does.
-func (r *readyBound) begin(now time.Time, space core.NamespaceSettings, n int) bool {
+// begin reports whether a caller with n submits should count now: it is time, and no other caller does. wait is how long a count is believed while
+// there is room.
+func (r *readyBound) begin(now time.Time, wait time.Duration, space core.NamespaceSettings, n int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	wait := readyAge
 	if r.failed || space.CheckReady(r.known, n) != nil {
 		wait = max(readyFull, readyPause*r.at.Sub(r.from))
 	}

@@ -16,26 +16,26 @@ import (
 
 // Submit creates an execution, or recognises the one that the same submit created before (L79..L87).
 type Submit struct {
-	e           *Work
-	caller      txn.Caller
-	S           core.Submission
-	Space       core.NamespaceSettings
-	ID          base.ID
-	Refs        limits.References
-	Budgets     limits.OwnBudgets // of the policy
-	Class       *core.Class       // without a number: what the policy names was not found
-	fingerprint []byte            // of a submit with a key
-	request     store.DocRef      // record of a submit that is repeatable by its call's key (U13); the id stands for that key
-	print       string            // fingerprint of everything that such a call asks for
-	show        bool              // the answer contains what was created
-	unfiled     bool              // it is a duplicate of a submission that may be in the inbox: that is adopted first (L88)
-	sought      bool              // the inbox was searched
-	again       bool              // the call was answered before
-	large       error             // why this process refuses such an input, unless it is a duplicate: it may have allowed more before
-	Bound       error             // that, or why the namespace refuses such an input or class, unless it is a duplicate
-	Later       bool              // its class is registered only once it is known that no other item of its call is refused
-	taken       ReadyTaken        // counted against the namespace's bound of waiting executions
-	answer      txn.SubmitAnswer
+	e                  *Work
+	caller             txn.Caller
+	S                  core.Submission
+	Space              core.NamespaceSettings
+	ID                 base.ID
+	Refs               limits.References
+	Budgets            limits.OwnBudgets // of the policy
+	Class              *core.Class       // without a number: what the policy names was not found
+	fingerprint        []byte            // of a submit with a key
+	request            store.DocRef      // record of a submit that is repeatable by its call's key (U13); the id stands for that key
+	requestFingerprint string            // of everything that such a call asks for
+	show               bool              // the answer contains what was created
+	unfiled            bool              // it is a duplicate of a submission that may be in the inbox: that is adopted first (L88)
+	sought             bool              // the inbox was searched
+	again              bool              // the call was answered before
+	large              error             // why this process refuses such an input, unless it is a duplicate: it may have allowed more before
+	Bound              error             // that, or why the namespace refuses such an input or class, unless it is a duplicate
+	Later              bool              // its class is registered only once it is known that no other item of its call is refused
+	taken              ReadyTaken        // counted against the namespace's bound of waiting executions
+	answer             txn.SubmitAnswer
 }
 
 // Submit creates an execution.
@@ -113,7 +113,7 @@ func (e *Work) CheckSubmit(ctx context.Context, c txn.Caller, s core.Submission,
 		cmd.ID = base.IDOf(e.Mint())
 	}
 	if c.RequestKey != "" {
-		cmd.request, cmd.print = txn.RequestRef(c, cmd.Name(), cmd.ID.Full(), c.RequestKey), requestPrint(&s, priority)
+		cmd.request, cmd.requestFingerprint = txn.RequestRef(c, cmd.Name(), cmd.ID.Full(), c.RequestKey), submitFingerprint(&s, priority)
 	}
 	if err := cmd.refer(ctx, limits.RulesOf(e.Dict.Now()), space.DefaultQuotas, e.ReadDocs); err != nil {
 		return nil, err
@@ -134,8 +134,8 @@ func (e *Work) CheckSubmit(ctx context.Context, c txn.Caller, s core.Submission,
 	return cmd, nil
 }
 
-// requestPrint distinguishes two calls under one key. Unlike the fingerprint of the work (L83) it covers everything they ask for (W4).
-func requestPrint(s *core.Submission, priority int) string {
+// submitFingerprint distinguishes two calls under one key. Unlike the fingerprint of the work (L83) it covers everything they ask for (W4).
+func submitFingerprint(s *core.Submission, priority int) string {
 	return txn.Fingerprint(s.Fingerprint(), s.IdempotencyKey, priority, s.Tags, s.DelayUntil, s.DelayMS, s.DeadlineAt)
 }
 
@@ -227,7 +227,7 @@ func (s *Submit) Want(w *store.Want, careful bool) {
 // More loads the execution that the key names, so that the answer contains its state.
 func (s *Submit) More(u *txn.Tx, w *store.Want) {
 	var first recordedSubmit
-	if rec, err := u.RecordedRequest(s.request, s.print); rec != nil && err == nil && rec.Into(&first) == nil {
+	if rec, err := u.RecordedRequest(s.request, s.requestFingerprint); rec != nil && err == nil && rec.Into(&first) == nil {
 		w.Executions = append(w.Executions, first.ID.UUID)
 	}
 	if row, ok := u.Keys[s.key()]; ok && s.S.IdempotencyKey != "" {
@@ -286,7 +286,7 @@ type recordedSubmit struct{ ID base.ID }
 
 // answered answers a call that was answered before.
 func (s *Submit) answered(u *txn.Tx) (bool, error) {
-	rec, err := u.RecordedRequest(s.request, s.print)
+	rec, err := u.RecordedRequest(s.request, s.requestFingerprint)
 	if rec == nil || err != nil {
 		return false, err
 	}
@@ -305,7 +305,7 @@ func (s *Submit) record(u *txn.Tx) {
 		return
 	}
 	// The record may not have been looked up: if it exists, the write fails with Conflict, and the batch is tried again with care.
-	u.RecordRequest(s.request, s.print, recordedSubmit{s.answer.ID})
+	u.RecordRequest(s.request, s.requestFingerprint, recordedSubmit{s.answer.ID})
 }
 
 // known answers a submit whose key or id exists already (L83..L85). expired is the row of a key whose window is over.

@@ -43,14 +43,14 @@ func (o *onWorker) request() (store.DocRef, string) {
 }
 
 func (o *onWorker) Decide(u *txn.Tx) error {
-	request, print := o.request()
-	if repeated, err := u.Repeated(o.caller, request, print, o.answer); repeated || err != nil {
+	request, fingerprint := o.request()
+	if repeated, err := u.Repeated(o.caller, request, fingerprint, o.answer); repeated || err != nil {
 		return err
 	}
 	if err := o.change(u); err != nil {
 		return err
 	}
-	u.RecordRequest(request, print, o.answer)
+	u.RecordRequest(request, fingerprint, o.answer)
 	return nil
 }
 
@@ -80,6 +80,9 @@ func (o *onWorker) change(u *txn.Tx) error {
 	}
 	return nil
 }
+
+// By returns the caller.
+func (o *onWorker) By() txn.Caller { return o.caller }
 
 func (o *onWorker) Chains(u *txn.Tx) []string {
 	if !o.audited || !admin.Audits(o.caller) {

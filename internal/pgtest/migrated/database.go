@@ -66,9 +66,9 @@ const schemaSQL = `select string_agg(part || ':' || n || ':' || x, ' ' order by 
 
 // stateSQL lists the tables, and the statements that set every sequence to where it is.
 const stateSQL = `select
-	array(select oid::regclass::text from pg_class where relnamespace = 'public'::regnamespace and relkind = 'r' order by 1),
+	array(select oid::regclass::text from pg_class where relnamespace = '` + postgres.DefaultSchema + `'::regnamespace and relkind = 'r' order by 1),
 	array(select format('select setval(%L, %s, %L)', sequencename, coalesce(last_value, start_value), last_value is not null)
-		from pg_sequences where schemaname = 'public' order by 1)`
+		from pg_sequences where schemaname = '` + postgres.DefaultSchema + `' order by 1)`
 
 // renewal writes the statements that bring the rows of every table and every sequence back to what they are now.
 func renewal(ctx context.Context, conn *pgx.Conn) (string, error) {
@@ -129,7 +129,7 @@ func (d *Database) same(ctx context.Context) (bool, error) {
 	return schema == d.schema, err
 }
 
-// aloneSQL counts the sessions but for those that a pooler keeps and nobody uses.
+// aloneSQL counts the sessions but for those that a pooler keeps and does not use.
 const aloneSQL = `select count(*)::int from pg_stat_activity where datname = current_database() and backend_type = 'client backend'
 	and not (application_name = '` + pgtest.PoolerName + `' and state = 'idle')`
 

@@ -45,7 +45,7 @@ type around struct {
 func (a around) Run() int {
 	defer func() {
 		for d := a.cluster.take(); d != nil; d = a.cluster.take() {
-			_ = d.end() // nobody is left to be told
+			_ = d.end() // no test is left that could fail
 		}
 	}()
 	return a.tests.Run()

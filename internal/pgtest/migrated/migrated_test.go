@@ -52,8 +52,8 @@ func openOn(t *testing.T, d *migrated.Database) *postgres.Store {
 func rowsOf(t *testing.T, url string) []string {
 	t.Helper()
 	conn := connect(t, url)
-	tables := query(t, conn, "select oid::regclass::text from pg_class where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') order by 1")
-	rows := query(t, conn, "select sequencename || ' ' || coalesce(last_value, 0) from pg_sequences where schemaname = 'public' order by 1")
+	tables := query(t, conn, "select oid::regclass::text from pg_class where relnamespace = 'flowfabric'::regnamespace and relkind in ('r', 'p') order by 1")
+	rows := query(t, conn, "select sequencename || ' ' || coalesce(last_value, 0) from pg_sequences where schemaname = 'flowfabric' order by 1")
 	for _, table := range tables {
 		for _, row := range query(t, conn, "select (to_jsonb(t) - array['id', 'log_id', 'database', 'applied_at'])::text from "+table+" t order by 1") {
 			rows = append(rows, table+" "+row)

@@ -33,7 +33,7 @@ func TestU116_an_answer_that_the_document_does_not_describe_is_found(t *testing.
 	}
 }
 
-// says checks what is told of something; "": nothing.
+// says checks what is reported of something; "": nothing.
 func says(t *testing.T, what string, got error, want string) {
 	t.Helper()
 	if (got == nil) != (want == "") || got != nil && !strings.Contains(got.Error(), want) {

@@ -55,7 +55,7 @@ func (l *rowLock) free(h *holder, shared bool) bool {
 	return len(l.holders) == 1 && l.holders[0] == h
 }
 
-// take gives the lock to h if nobody else holds it or has waited for it longer.
+// take gives the lock to h if no other transaction holds it or has waited for it longer.
 func (d *Database) take(h *holder, lock store.Lock) bool {
 	row := rowOf(lock)
 	l := d.locks[row]

@@ -24,6 +24,9 @@ func fault(err error) error {
 	switch {
 	case isCode(err, rightCode):
 		return lacksRight(err)
+	case isCode(err, goneTableCode), isCode(err, goneSchemaCode):
+		return &store.Fault{Kind: store.Broken, Err: base.Errorf(base.CodeStoreUnavailable, "the tables of the store are not where they were: %w", err).
+			WithHint("they were moved to another schema or removed; restart this program")}
 	case isCode(err, fullCode):
 		return store.NoRoom(err)
 	case isCode(err, "XX001"), isCode(err, "XX002"):
@@ -65,7 +68,7 @@ func kindOf(err error) store.FaultKind {
 		return store.Conflict
 	case reply.Code == busyCode:
 		return store.Busy
-	case reply.Code == "40001", reply.Code == "40P01", reply.Code == idleCode:
+	case reply.Code == "40001", reply.Code == deadlockCode, reply.Code == idleCode:
 		return store.Retry
 	case reply.Code == "57014", // cancelled: a timeout
 		reply.Code == "25006", // a read-only server: a standby after a failover
@@ -78,11 +81,14 @@ func kindOf(err error) store.FaultKind {
 }
 
 const (
-	busyCode     = "55P03" // a lock was not acquired in time
-	idleCode     = "25P03" // the session was ended because it was idle in a transaction, so it had not committed
-	fullCode     = "53100" // the disk is full
-	staleCode    = "22012" // how check_dictionary fails
-	mistakenCode = "2201E" // how update_remembered fails
+	deadlockCode   = "40P01"
+	busyCode       = "55P03" // a lock was not acquired in time
+	idleCode       = "25P03" // the session was ended because it was idle in a transaction, so it had not committed
+	goneTableCode  = "42P01"
+	goneSchemaCode = "3F000"
+	fullCode       = "53100" // the disk is full
+	staleCode      = "22012" // how check_dictionary fails
+	mistakenCode   = "2201E" // how update_remembered fails
 )
 
 // isCode reports whether the server answered with this SQLSTATE.

@@ -16,7 +16,7 @@ func TestReliability5_each_answer_of_the_server_is_the_right_fault(t *testing.T)
 	c := newCycler(t, s, "default")
 	conn := connectAt(t, url)
 	execute(t, conn, "create table code (code text)")
-	execute(t, conn, `create function refuse() returns trigger language plpgsql as
+	execute(t, conn, `create function refuse() returns trigger language plpgsql set search_path = flowfabric as
 		$$ begin raise exception 'refused' using errcode = (select code from code); end $$`)
 	execute(t, conn, "create trigger refuse before insert on exec for each row execute function refuse()")
 	for code, want := range map[string]store.FaultKind{
@@ -92,12 +92,12 @@ func TestA_connection_lost_with_the_changes_under_way_writes_nothing_or_is_unkno
 	}
 }
 
-// holdCommits makes commits that insert executions wait until nobody holds the row of the table gate.
+// holdCommits makes commits that insert executions wait until no transaction holds the row of the table gate.
 func holdCommits(t *testing.T, conn execer) {
 	t.Helper()
 	execute(t, conn, "create table gate (one int)")
 	execute(t, conn, "insert into gate values (1)")
-	execute(t, conn, `create function wait() returns trigger language plpgsql set lock_timeout = 0 as
+	execute(t, conn, `create function wait() returns trigger language plpgsql set lock_timeout = 0 set search_path = flowfabric as
 		$$ begin perform from gate for share; return null; end $$`)
 	execute(t, conn, "create constraint trigger wait after insert on exec deferrable initially deferred for each row execute function wait()")
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -15,62 +16,110 @@ import (
 
 // guest accepts submissions through a transaction of the user.
 type guest struct {
-	cold         map[string]string
+	tables       string // the schema of the database that has them; "": where the search path of the transaction finds them
 	installation base.UUID
+	cold         map[string]string
 }
 
 // NewGuest returns the guest of a store that another process has open; info is the Info of that store.
-func NewGuest(info store.Info) (store.Guest, error) {
-	cold, err := sqltext.Load(files, "cold/*.sql")
+func NewGuest(info store.Info) (store.Guest, error) { return newGuest(info.Tables, info.Installation) }
+
+// newGuest makes a guest. Nothing that it does depends on the search path of the user's transaction.
+func newGuest(tables string, installation base.UUID) (*guest, error) {
+	cold, err := sqltext.Load(files, "cold/submit.sql")
 	if err != nil {
 		return nil, err
 	}
-	return &guest{cold: cold, installation: info.Installation}, nil
+	g := &guest{tables: tables, installation: installation, cold: cold}
+	if tables != "" {
+		g.cold = g.in(tables)
+	}
+	return g, nil
+}
+
+// in returns the statements for tables in that schema.
+func (g *guest) in(schema string) map[string]string {
+	texts := make(map[string]string, len(g.cold))
+	for name, text := range g.cold {
+		texts[name] = strings.ReplaceAll(text, "{schema}", quoted(schema))
+	}
+	return texts
 }
 
 // guestTimeout bounds each operation of a guest.
 const guestTimeout = 30 * time.Second
 
+// visit is a guest in one transaction.
+type visit struct {
+	query ownTx
+	texts map[string]string
+}
+
 // enter wraps the user's transaction.
-func (g *guest) enter(ctx context.Context, tx any) (ownTx, error) {
+func (g *guest) enter(ctx context.Context, tx any) (*visit, error) {
 	query, err := ownTxOf(tx)
 	if err != nil {
 		return nil, err
 	}
-	return query, g.checkDatabase(ctx, query)
+	v := &visit{query: query, texts: g.cold}
+	schema := g.tables
+	if schema == "" {
+		if err := query(ctx, g.cold["find_installation"]).Scan(&schema); err != nil {
+			return nil, absent(err)
+		}
+		v.texts = g.in(schema)
+	}
+	return v, g.checkDatabase(ctx, v, schema)
 }
 
-// checkDatabase refuses a transaction on another database. It checks whether the table exists before it reads it, because reading a missing table
-// would abort the user's transaction.
-func (g *guest) checkDatabase(ctx context.Context, query ownTx) error {
-	wrong := base.Errorf(base.CodeWrongDatabase, "the transaction belongs to another database than this store")
-	var exists bool
+// checkDatabase refuses a transaction on another database. It checks whether the table exists and may be read before it reads it, because a failing
+// statement would abort the user's transaction.
+func (g *guest) checkDatabase(ctx context.Context, v *visit, schema string) error {
+	var may, exists bool
 	var id string
-	err := query(ctx, g.cold["installation_exists"]).Scan(&exists)
-	if err == nil && exists {
-		err = query(ctx, g.cold["installation"]).Scan(&id)
+	if err := v.query(ctx, v.texts["installation_exists"], schema).Scan(&may, &exists); err != nil {
+		return absent(err)
 	}
 	switch {
-	case errors.Is(err, sql.ErrNoRows), err == nil && id != g.installation.String():
-		return wrong
-	case err != nil:
-		return fault(err)
+	case !exists:
+		return wrongDatabase()
+	case !may:
+		return base.Invalid("tx", "the role of the transaction lacks the right USAGE on schema %s", schema).
+			WithHint("as owner of the schema: GRANT USAGE ON SCHEMA %s TO the role, and the rights on its tables", quoted(schema))
+	}
+	if err := v.query(ctx, v.texts["installation"]).Scan(&id); err != nil {
+		return absent(err)
+	}
+	if id != g.installation.String() {
+		return wrongDatabase()
 	}
 	return nil
+}
+
+func wrongDatabase() error {
+	return base.Errorf(base.CodeWrongDatabase, "the transaction belongs to another database than this store")
+}
+
+// absent is the error of a lookup: without a row there is no store.
+func absent(err error) error {
+	if errors.Is(err, sql.ErrNoRows) {
+		return wrongDatabase()
+	}
+	return fault(err)
 }
 
 // Glance reads clock, lane and a small record.
 func (g *guest) Glance(ctx context.Context, tx any, lane string, ref store.DocRef) (store.Glance, error) {
 	ctx, cancel := context.WithTimeout(ctx, guestTimeout)
 	defer cancel()
-	query, err := g.enter(ctx, tx)
+	v, err := g.enter(ctx, tx)
 	if err != nil {
 		return store.Glance{}, err
 	}
 	var seen store.Glance
 	var settings sql.NullString
 	var body []byte
-	err = query(ctx, g.cold["glance"], lane, int16(ref.Kind), []byte(ref.Key)).Scan((*int64)(&seen.Now), &settings, &body)
+	err = v.query(ctx, v.texts["glance"], lane, int16(ref.Kind), []byte(ref.Key)).Scan((*int64)(&seen.Now), &settings, &body)
 	if err != nil {
 		return store.Glance{}, fault(err)
 	}
@@ -91,13 +140,13 @@ func (g *guest) Glance(ctx context.Context, tx any, lane string, ref store.DocRe
 func (g *guest) SubmitTx(ctx context.Context, tx any, key *store.KeyRow, row store.InboxRow) (*store.Existing, error) {
 	ctx, cancel := context.WithTimeout(ctx, guestTimeout)
 	defer cancel()
-	query, err := g.enter(ctx, tx)
+	v, err := g.enter(ctx, tx)
 	if err != nil {
 		return nil, err
 	}
 	var now base.Time
-	if err := query(ctx, g.cold["glance"], "", int16(0), []byte{}).Scan((*int64)(&now), new(sql.NullString), new([]byte)); err != nil {
+	if err := v.query(ctx, v.texts["glance"], "", int16(0), []byte{}).Scan((*int64)(&now), new(sql.NullString), new([]byte)); err != nil {
 		return nil, fault(err)
 	}
-	return g.submit(ctx, query, now, key, row)
+	return v.submit(ctx, now, key, row)
 }

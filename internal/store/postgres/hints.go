@@ -146,7 +146,8 @@ func (s *Store) listen(ctx context.Context, again bool, hear func(store.Hint)) (
 	if err := s.limit(connecting, conn); err != nil {
 		return false, err
 	}
-	if _, err := conn.Exec(connecting, "listen "+s.channel()); err != nil {
+	// Quoted: unquoted, it is what tells programs from before they were listed (older_programs).
+	if _, err := conn.Exec(connecting, "listen "+quoted(s.channel())); err != nil {
 		return false, err
 	}
 	if again {

@@ -29,7 +29,7 @@ func listenTo(t *testing.T, s *Store, url string) <-chan store.Hint {
 	return hints
 }
 
-const listening = "select exists (select from pg_stat_activity where datname = current_database() and state = 'idle' and query like 'listen flowfabric_%')"
+const listening = `select exists (select from pg_stat_activity where datname = current_database() and state = 'idle' and query like 'listen "flowfabric_%')`
 
 func TestS69_a_store_does_not_hear_its_own_hints(t *testing.T) {
 	t.Parallel()

@@ -32,6 +32,8 @@ func finishing(conn *pgconn.PgConn) ctxwatch.Handler {
 type keptPool struct {
 	pool *pgxpool.Pool
 	size int
+	// The statements that they have prepared are for tables in this schema.
+	schema string
 	// The settings of the sessions.
 	timeout, idleLimit, lockWait time.Duration
 }
@@ -70,13 +72,13 @@ func (k *Kept) Len() int {
 
 // pool takes a pool that suits the store; nil if there is none.
 func (k *Kept) pool(cfg *Config) *pgxpool.Pool {
-	if k == nil || cfg.pooled() {
+	if k == nil || cfg.perTransaction() {
 		return nil
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for i, kept := range k.pools {
-		if kept.size == cfg.PoolSize && kept.timeout == cfg.Timeout && kept.idleLimit == cfg.IdleLimit && kept.lockWait == cfg.LockWait {
+		if kept.size == cfg.PoolSize && kept.schema == cfg.Schema && kept.timeout == cfg.Timeout && kept.idleLimit == cfg.IdleLimit && kept.lockWait == cfg.LockWait {
 			k.pools = append(k.pools[:i], k.pools[i+1:]...)
 			return kept.pool
 		}
@@ -86,12 +88,12 @@ func (k *Kept) pool(cfg *Config) *pgxpool.Pool {
 
 // keepPool reports whether it keeps the pool of a closed store. A pool with a connection that stays in use is not kept.
 func (k *Kept) keepPool(cfg *Config, pool *pgxpool.Pool) bool {
-	if k == nil || cfg.pooled() || !allGivenBack(pool) {
+	if k == nil || cfg.perTransaction() || !allGivenBack(pool) {
 		return false
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.pools = append(k.pools, keptPool{pool, cfg.PoolSize, cfg.Timeout, cfg.IdleLimit, cfg.LockWait})
+	k.pools = append(k.pools, keptPool{pool, cfg.PoolSize, cfg.Schema, cfg.Timeout, cfg.IdleLimit, cfg.LockWait})
 	return true
 }
 

@@ -107,7 +107,7 @@ func TestE33_a_reader_waits_for_the_number_of_the_last_transaction_that_began(t 
 	l.expect(2)
 }
 
-func TestE33_a_number_lost_with_its_process_is_passed_as_soon_as_nobody_can_bring_it(t *testing.T) {
+func TestE33_a_number_lost_with_its_process_is_passed_as_soon_as_no_transaction_can_bring_it(t *testing.T) {
 	t.Parallel()
 	l, url := newLogger(t)
 	bystander, lost := beginAt(t, url), beginAt(t, url)

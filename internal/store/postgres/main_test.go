@@ -28,7 +28,7 @@ func open(t testing.TB, cfg Config) (*Store, string) {
 	return s, url
 }
 
-// openNew opens a store on a database that nobody has used, for tests that look at statistics, end sessions or change the schema.
+// openNew opens a store on a database that was not used before, for tests that look at statistics, end sessions or change the schema.
 func openNew(t testing.TB, cfg Config) (*Store, string) {
 	t.Helper()
 	url := cluster.Database(t)

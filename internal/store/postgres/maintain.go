@@ -49,7 +49,7 @@ func (s *Store) makeRoom(ctx context.Context, conn *pgx.Conn) error {
 		return err
 	}
 	return s.inOne(ctx, conn, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, s.cold["migration_lock"], int64(migrationLock)); err != nil {
+		if err := s.lockSchema(ctx, tx); err != nil {
 			return err
 		}
 		if err := tx.QueryRow(ctx, s.cold["newest_partition"]).Scan(&newest); err != nil {

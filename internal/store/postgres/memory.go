@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -67,14 +66,11 @@ func (s *Store) nameIncarnations(ctx context.Context, conn *pgx.Conn) error {
 	if lacksFunction(err) {
 		expression, err = s.cold["incarnation_without_timeline"], nil
 	}
-	delete(s.cold, "incarnation")
-	delete(s.cold, "incarnation_without_timeline")
-	for _, texts := range []map[string]string{s.texts, s.cold} {
-		for statement, text := range texts {
-			texts[statement] = strings.ReplaceAll(text, "{incarnation}", expression)
-		}
+	if err != nil {
+		return err
 	}
-	return err
+	s.ages = expression
+	return s.loadTexts(s.schema)
 }
 
 // lacksFunction reports whether the server does not have a function or does not let this role use it.

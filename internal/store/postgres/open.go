@@ -43,6 +43,14 @@ type Store struct {
 	logID     atomic.Pointer[base.UUID] // as last read
 	memory    atomic.Pointer[memory]
 	service   string            // that stores commits below the server; "": none
+	schema    string            // of the database, that has the tables
+	olderIn   string            // where a program from before schemas could be chosen finds its tables; "": nowhere
+	found     bool              // there is a store
+	unsettled bool              // the store was made by such a program and is where it was
+	entered   bool              // the store lists this program
+	beaten    atomic.Int64      // when that was last renewed, by the host's clock
+	outdated  atomic.Bool       // the store has a schema that this program must not use
+	ages      string            // the expression that names an incarnation
 	texts     map[string]string // statements of trips, by name
 	cold      map[string]string // statements that run individually
 	keeps     map[string]bool   // which of them a connection prepares and keeps
@@ -59,7 +67,7 @@ var (
 	_ store.Sizer       = (*Store)(nil)
 )
 
-// Open connects to the database at url and migrates its schema as cfg states. It refuses, with code invalid_argument, servers that are too old or
+// Open connects to the database at url, or to that of Config.Pool, and migrates its schema as cfg states. It refuses, with code invalid_argument, servers that are too old or
 // may lose commits, schemas newer than this program, and roles without the rights that a store needs. A server that does not answer is the fault
 // Unavailable.
 func Open(ctx context.Context, url string, cfg Config) (*Store, error) {
@@ -69,16 +77,16 @@ func Open(ctx context.Context, url string, cfg Config) (*Store, error) {
 	if cfg.Kept == nil {
 		cfg.Kept, _ = ctx.Value(keptKey{}).(*Kept)
 	}
-	s := &Store{cfg: cfg, name: rand.Text(), url: url, impatient: milliseconds(cfg.LockWait), notes: quiet.New(cfg.Logger, cfg.Clock)}
+	s := newStore(url, cfg)
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
-	if err := s.loadTexts(); err != nil {
+	if err := s.loadTexts(cfg.Schema); err != nil {
 		return nil, err
 	}
 	if err := s.lookForPooler(ctx); err != nil {
 		return nil, fault(unfit(err))
 	}
-	err := s.apart(ctx, func(conn *pgx.Conn) error {
+	err := s.firstApart(ctx, func(conn *pgx.Conn) error {
 		if err := s.inspect(ctx, conn); err != nil {
 			return err
 		}
@@ -87,7 +95,9 @@ func Open(ctx context.Context, url string, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fault(unfit(err))
 	}
+	s.measure()
 	if err := s.connect(ctx); err != nil {
+		s.leaveProgram()
 		return nil, fault(err)
 	}
 	if _, err := s.Now(ctx); err != nil {
@@ -119,14 +129,25 @@ func (s *Store) lookForPooler(ctx context.Context) error {
 	return nil
 }
 
-// loadTexts reads the statements. Those of a search are planned for each query and not prepared.
-func (s *Store) loadTexts() error {
+func newStore(url string, cfg Config) *Store {
+	return &Store{cfg: cfg, name: rand.Text(), url: url, impatient: milliseconds(cfg.LockWait), notes: quiet.New(cfg.Logger, cfg.Clock)}
+}
+
+// loadTexts reads the statements, for tables in that schema. Those of a search are planned for each query and not prepared.
+func (s *Store) loadTexts(schema string) error {
 	texts, err := sqltext.Load(files, "statements/*.sql")
 	if err != nil {
 		return err
 	}
 	if s.cold, err = sqltext.Load(files, "cold/*.sql"); err != nil {
 		return err
+	}
+	s.schema = schema
+	replacer := s.replacer()
+	for _, list := range []map[string]string{texts, s.cold} {
+		for name, text := range list {
+			list[name] = replacer.Replace(text)
+		}
 	}
 	s.keeps = make(map[string]bool, len(texts))
 	filter := texts["filter"]
@@ -138,10 +159,24 @@ func (s *Store) loadTexts() error {
 		}
 		s.keeps[name] = true
 	}
-	s.texts = texts
-	s.measure()
+	if s.texts = texts; s.ages != "" {
+		delete(s.cold, "incarnation")
+		delete(s.cold, "incarnation_without_timeline")
+	}
 	return nil
 }
+
+// replacer inserts what is known of the database into the text of a statement: the schema of the tables, quoted, and the expression that names an
+// incarnation.
+func (s *Store) replacer() *strings.Replacer {
+	known := []string{"{schema}", quoted(s.schema)}
+	if s.ages != "" {
+		known = append(known, "{incarnation}", s.ages)
+	}
+	return strings.NewReplacer(known...)
+}
+
+func quoted(schema string) string { return pgx.Identifier{schema}.Sanitize() }
 
 // inspect checks the server and migrates.
 func (s *Store) inspect(ctx context.Context, conn *pgx.Conn) (err error) {
@@ -155,6 +190,9 @@ func (s *Store) inspect(ctx context.Context, conn *pgx.Conn) (err error) {
 		return err
 	}
 	if s.info.Schema, err = s.migrate(ctx, conn); err != nil {
+		return err
+	}
+	if err := s.enter(ctx, conn); err != nil {
 		return err
 	}
 	return s.checkRights(ctx, conn)
@@ -173,6 +211,37 @@ func (s *Store) apart(ctx context.Context, do func(conn *pgx.Conn) error) error 
 	return do(conn)
 }
 
+// firstApart is apart for the first session of a store: it also finds out where a program from before schemas could be chosen has its tables, by
+// the search path that the address sets. Sessions do not depend on it from then on.
+//
+// do is run again if the server has ended the session because this process, or its machine, stood still in a transaction.
+func (s *Store) firstApart(ctx context.Context, do func(conn *pgx.Conn) error) (err error) {
+	for range firstTries {
+		if err = s.oneApart(ctx, do); !isCode(err, idleCode) {
+			break
+		}
+	}
+	return err
+}
+
+// firstTries is how often the first session of a store is tried.
+const firstTries = 5
+
+func (s *Store) oneApart(ctx context.Context, do func(conn *pgx.Conn) error) error {
+	conn, err := s.session(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.leave(ctx, conn)
+	if err := conn.QueryRow(ctx, s.cold["older_place"]).Scan(&s.olderIn); err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return err
+	}
+	if err := s.limit(ctx, conn); err != nil {
+		return err
+	}
+	return do(conn)
+}
+
 // session returns a connection that is used exclusively until leave.
 func (s *Store) session(ctx context.Context) (*pgx.Conn, error) {
 	config, err := s.directConfig()
@@ -182,12 +251,35 @@ func (s *Store) session(ctx context.Context) (*pgx.Conn, error) {
 	if conn := s.cfg.Kept.conn(); conn != nil {
 		return conn, nil
 	}
-	return pgx.ConnectConfig(ctx, config)
+	if s.cfg.Pool == nil || s.cfg.DirectURL != "" {
+		return pgx.ConnectConfig(ctx, config)
+	}
+	return connectAs(ctx, s.cfg.Pool.Config(), config)
+}
+
+// connectAs makes a connection as a pool makes its own, with its hooks.
+func connectAs(ctx context.Context, pool *pgxpool.Config, config *pgx.ConnConfig) (*pgx.Conn, error) {
+	if pool.BeforeConnect != nil {
+		if err := pool.BeforeConnect(ctx, config); err != nil {
+			return nil, err
+		}
+	}
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil || pool.AfterConnect == nil {
+		return conn, err
+	}
+	if err := pool.AfterConnect(ctx, conn); err != nil {
+		return nil, errors.Join(err, conn.Close(context.WithoutCancel(ctx)))
+	}
+	return conn, nil
 }
 
 // leave closes a session or keeps it. A session through a pooler does not belong to one server session and is not kept.
 func (s *Store) leave(ctx context.Context, conn *pgx.Conn) {
 	if s.cfg.pooled() && s.cfg.DirectURL == "" || !s.cfg.Kept.keepConn(conn) {
+		if pool := s.cfg.Pool; pool != nil && s.cfg.DirectURL == "" && pool.Config().BeforeClose != nil {
+			pool.Config().BeforeClose(conn)
+		}
 		_ = conn.Close(context.WithoutCancel(ctx))
 	}
 }
@@ -220,7 +312,13 @@ func (s *Store) directConfig() (*pgx.ConnConfig, error) {
 	if url == "" {
 		url = s.url
 	}
-	config, err := pgx.ParseConfig(url)
+	var config *pgx.ConnConfig
+	var err error
+	if s.cfg.Pool != nil && s.cfg.DirectURL == "" {
+		config = s.cfg.Pool.Config().ConnConfig
+	} else {
+		config, err = pgx.ParseConfig(url)
+	}
 	if err != nil {
 		return nil, base.Invalid("store", "the address of the database cannot be read").WithHint("write postgres://user@host/database")
 	}
@@ -260,6 +358,10 @@ func (s *Store) checkServer(ctx context.Context, conn *pgx.Conn) error {
 const trusted = 10 * time.Second
 
 func (s *Store) connect(ctx context.Context) error {
+	if s.cfg.Pool != nil {
+		s.pool = s.cfg.Pool
+		return s.checkSessions(ctx)
+	}
 	if s.pool = s.cfg.Kept.pool(&s.cfg); s.pool != nil {
 		return nil
 	}
@@ -279,6 +381,25 @@ func (s *Store) connect(ctx context.Context) error {
 	return err
 }
 
+// checkSessions refuses a pool of the user's whose sessions begin transactions in a way that the store's must not have: statements that are sent
+// together without begin are such a transaction.
+func (s *Store) checkSessions(ctx context.Context) error {
+	conn, err := s.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	var isolation, readOnly string
+	if err := conn.QueryRow(ctx, s.cold["session_defaults"], pgx.QueryExecModeExec).Scan(&isolation, &readOnly); err != nil {
+		return err
+	}
+	if isolation != "read committed" || readOnly != "off" {
+		return base.Invalid("pool", "the sessions of the pool have default_transaction_isolation %s and default_transaction_read_only %s", isolation, readOnly).
+			WithHint("leave both at read committed and off, and choose another isolation in your own transactions")
+	}
+	return nil
+}
+
 // settle reads what does not change while the store is open, and creates log partitions.
 func (s *Store) settle(ctx context.Context, conn *pgx.Conn) error {
 	if _, err := conn.Exec(ctx, s.cold["name_copy"]); err != nil {
@@ -291,7 +412,7 @@ func (s *Store) settle(ctx context.Context, conn *pgx.Conn) error {
 		return err
 	}
 	s.info.Kind, s.info.Shared, s.info.Pool = "postgres", true, s.cfg.PoolSize
-	s.info.Installation = id
+	s.info.Installation, s.info.Tables = id, s.schema
 	s.logID.Store((*base.UUID)(&logID))
 	m.log.known(max(floor, position))
 	s.memory.Store(m)
@@ -307,7 +428,11 @@ func (s *Store) Info() store.Info {
 
 // Close closes the connections. Open transactions must be ended before.
 func (s *Store) Close() error {
-	if !s.closed.Swap(true) && !s.cfg.Kept.keepPool(&s.cfg, s.pool) {
+	if s.closed.Load() {
+		return nil
+	}
+	s.leaveProgram()
+	if !s.closed.Swap(true) && s.cfg.Pool == nil && !s.cfg.Kept.keepPool(&s.cfg, s.pool) {
 		s.pool.Close()
 	}
 	return nil
@@ -317,6 +442,9 @@ var errClosed = errors.New("no connection: the store is closed")
 
 // acquire takes a connection of the pool.
 func (s *Store) acquire(ctx context.Context) (*pgxpool.Conn, error) {
+	if s.outdated.Load() {
+		return nil, &store.Fault{Kind: store.Unavailable, Err: errOutdated()}
+	}
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
 		return nil, &store.Fault{Kind: store.Unavailable, Err: fmt.Errorf("no connection: %w", err)}

@@ -106,7 +106,7 @@ func TestA_configuration_that_makes_no_sense_reports_every_problem(t *testing.T)
 
 func TestA_server_that_does_not_answer_is_unavailable(t *testing.T) {
 	t.Parallel()
-	_, err := Open(t.Context(), pgtest.URL(t.TempDir(), "nobody", "nothing"), Config{})
+	_, err := Open(t.Context(), pgtest.URL(t.TempDir(), "missing", "nothing"), Config{})
 	if store.FaultOf(err) != store.Unavailable {
 		t.Fatalf("Open: %v, want unavailable", err)
 	}

@@ -194,7 +194,7 @@ func TestPerformance9_claims_and_completions_are_HOT_updates(t *testing.T) {
 	for range 20 {
 		c.cycle(t, 100)
 	}
-	if err := s.Close(); err != nil { // what a connection has counted is told when it ends; before version 15 an idle one tells nothing
+	if err := s.Close(); err != nil { // what a connection has counted is shown when it ends; before version 15 an idle one shows nothing
 		t.Fatal(err)
 	}
 	conn := connectAt(t, url)

@@ -18,20 +18,6 @@ const (
 	entryClass   = "28"    // the role may not log in
 )
 
-// mayCreate refuses a role that cannot create the tables.
-func (s *Store) mayCreate(ctx context.Context, tx pgx.Tx) error {
-	var role, schema string
-	var may bool
-	if err := tx.QueryRow(ctx, s.cold["may_create"]).Scan(&role, &schema, &may); err != nil || may {
-		return err
-	}
-	refused := base.Invalid("store", "the role %s lacks the right CREATE on schema %s", role, schema)
-	if schema == "" {
-		refused = base.Invalid("store", "the role %s may use no schema of its search_path", role)
-	}
-	return refused.WithHint("as owner of the schema: GRANT CREATE, USAGE ON SCHEMA … TO %s", role)
-}
-
 // checkRights refuses a role that cannot read and write all tables or cannot create log partitions: otherwise it would fail in the middle of its
 // work.
 func (s *Store) checkRights(ctx context.Context, conn *pgx.Conn) error {

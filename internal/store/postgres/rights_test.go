@@ -60,16 +60,16 @@ func TestA_role_that_may_not_create_is_told_so(t *testing.T) {
 	t.Parallel()
 	role := newRole(t)
 	empty := cluster.Empty(t)
-	url, _ := as(t, empty, role)
-	owner := connectAt(t, cluster.AdminURL(t, empty)) // of the schema, which belongs to the owner of the database only since version 15
-	execute(t, owner, "revoke create on schema public from public")
-	lacking(t, url, "the role "+role+" lacks the right CREATE on schema public")
-	if _, err := Migrate(t.Context(), url, Config{}, 0, func(store.SchemaStep) {}); base.CodeOf(err) != base.CodeInvalidArgument {
+	url, owner := as(t, empty, role)
+	database := owner.Config().Database
+	lacking(t, url, "the role "+role+" lacks the right CREATE on database "+database+", to create the schema flowfabric")
+	if _, err := Migrate(t.Context(), url, Config{}, Forward{Told: func(store.SchemaStep) {}}); base.CodeOf(err) != base.CodeInvalidArgument {
 		t.Fatalf("Migrate: %v", err)
 	}
-	execute(t, owner, "revoke usage on schema public from public")
-	lacking(t, url, "may use no schema")
-	execute(t, owner, "grant create, usage on schema public to "+role)
+	execute(t, owner, "create schema flowfabric")
+	execute(t, owner, "grant usage on schema flowfabric to "+role)
+	lacking(t, url, "the role "+role+" lacks the right CREATE on schema flowfabric")
+	execute(t, owner, "grant create on schema flowfabric to "+role)
 	openAt(t, url, Config{})
 }
 
@@ -78,9 +78,11 @@ func TestA_role_that_may_not_use_our_tables_is_told_which_right_it_lacks(t *test
 	role := newRole(t)
 	owned := cluster.Database(t)
 	url, owner := as(t, owned, role)
-	lacking(t, url, "permission denied for table schema_migration")
-	execute(t, owner, "grant select, insert, update, delete on all tables in schema public to "+role)
-	execute(t, owner, "grant all on all sequences in schema public to "+role)
+	lacking(t, url, "permission denied for schema flowfabric")
+	execute(t, owner, "grant usage on schema flowfabric to "+role)
+	lacking(t, url, "permission denied for table")
+	execute(t, owner, "grant select, insert, update, delete on all tables in schema flowfabric to "+role)
+	execute(t, owner, "grant all on all sequences in schema flowfabric to "+role)
 	lacking(t, url, "to own table log")
 	execute(t, connectAt(t, cluster.AdminURL(t, owned)), "grant "+owner.Config().User+" to "+role)
 	openAt(t, url, Config{})
@@ -91,7 +93,7 @@ func TestA_role_that_may_not_use_our_tables_is_told_which_right_it_lacks(t *test
 func TestA_role_or_database_that_is_not_there_is_told_so(t *testing.T) {
 	t.Parallel()
 	url := cluster.Empty(t)
-	stranger, _ := as(t, url, "nobody_knows_me")
+	stranger, _ := as(t, url, "unknown_role")
 	lacking(t, stranger, "does not let the role in")
 	config, err := pgx.ParseConfig(url)
 	if err != nil {
@@ -100,7 +102,7 @@ func TestA_role_or_database_that_is_not_there_is_told_so(t *testing.T) {
 	lacking(t, pgtest.URL(cluster.Socket(t), config.User, "no_such_database"), "there is no such database")
 }
 
-func TestA_right_that_is_revoked_while_the_store_is_open_is_named_to_whoever_needs_it(t *testing.T) {
+func TestA_right_that_is_revoked_while_the_store_is_open_is_named_by_the_next_call_that_needs_it(t *testing.T) {
 	t.Parallel()
 	s, url := openNew(t, Config{})
 	c := newCycler(t, s, "default")
@@ -131,7 +133,7 @@ func TestThe_rights_on_every_table_are_checked(t *testing.T) {
 	t.Parallel()
 	s, url := open(t, Config{})
 	rows, err := connectAt(t, url).Query(t.Context(),
-		"select relname::text from pg_class where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition")
+		"select relname::text from pg_class where relnamespace = 'flowfabric'::regnamespace and relkind in ('r', 'p') and not relispartition")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +143,7 @@ func TestThe_rights_on_every_table_are_checked(t *testing.T) {
 	}
 	for _, table := range slices.DeleteFunc(tables, func(name string) bool { return name == "schema_migration" }) {
 		if !strings.Contains(s.cold["missing_rights"], "'"+table+"'") {
-			t.Errorf("nobody looks at the rights on %s", table)
+			t.Errorf("the rights on %s are not checked", table)
 		}
 	}
 }

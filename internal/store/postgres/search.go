@@ -232,7 +232,7 @@ func (s *Store) ask(ctx context.Context, name string, read func(row) error, valu
 	}
 	defer conn.Release()
 	t := s.trip(conn)
-	if !s.cfg.pooled() {
+	if !s.cfg.perTransaction() {
 		t.add("free_planner", nil)
 	}
 	t.add(name, read, values...)

@@ -71,7 +71,7 @@ func TestR6_standbys_of_which_none_is_synchronous_are_told_of(t *testing.T) {
 		t.Errorf("without a standby: %+v %s", found, log)
 	}
 	server.Receiver(t)
-	owner := strings.Replace(server.URL(), "/postgres?", "/fallible?", 1) // who is told more than an ordinary role
+	owner := strings.Replace(server.URL(), "/postgres?", "/fallible?", 1) // which sees more than an ordinary role
 	for _, who := range []string{url, owner} {
 		if found, log := look(who, ""); found != (store.Standbys{Count: 1}) || !strings.Contains(log, warning) {
 			t.Errorf("none is synchronous: %+v %s", found, log)

@@ -45,16 +45,16 @@ func (s *Store) SubmitTx(ctx context.Context, tx any, key *store.KeyRow, row sto
 	if err != nil {
 		return nil, err
 	}
-	own := &guest{cold: s.cold, installation: s.info.Installation}
-	query, err := own.enter(ctx, tx)
+	own := &guest{tables: s.schema, cold: s.cold, installation: s.info.Installation}
+	v, err := own.enter(ctx, tx)
 	if err != nil {
 		return nil, err
 	}
-	return own.submit(ctx, query, now, key, row)
+	return v.submit(ctx, now, key, row)
 }
 
 // submit inserts a key and a submission.
-func (g *guest) submit(ctx context.Context, query ownTx, now base.Time, key *store.KeyRow, row store.InboxRow) (*store.Existing, error) {
+func (v *visit) submit(ctx context.Context, now base.Time, key *store.KeyRow, row store.InboxRow) (*store.Existing, error) {
 	var space, keyText, fingerprint, expires, body any
 	namespace := ""
 	if key != nil {
@@ -68,7 +68,7 @@ func (g *guest) submit(ctx context.Context, query ownTx, now base.Time, key *sto
 	var foundN sql.NullInt16
 	var foundFingerprint, foundBody []byte
 	var foundExpires sql.NullInt64
-	err := query(ctx, g.cold["submit"], space, namespace, keyText, fingerprint, expires,
+	err := v.query(ctx, v.texts["submit"], space, namespace, keyText, fingerprint, expires,
 		row.ID.UUID.String(), int16(row.ID.N), body, int64(now)).
 		Scan(&outcome, &foundID, &foundN, &foundFingerprint, &foundExpires, &foundBody)
 	switch {

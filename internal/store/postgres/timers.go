@@ -107,6 +107,7 @@ func (s *Store) pollBy(ctx context.Context, m *memory, ask *store.PollAsk) (answ
 			}
 			return err
 		}, values...)
+		s.beat(t)
 	})
 	if err != nil {
 		return store.PollAnswer{}, fault(err)

@@ -164,7 +164,7 @@ func next[A any](pipeline *pgconn.Pipeline) (answer A, err error) {
 // every transaction must set them.
 func (t *trip) settings(lockWait string) {
 	switch {
-	case t.s.cfg.pooled():
+	case t.s.cfg.perTransaction():
 		t.add("settings", nil, text(lockWait), boolean(true), text(milliseconds(t.s.cfg.Timeout)), text(milliseconds(t.s.cfg.IdleLimit)))
 	case lockWait != t.s.impatient:
 		t.add("lock_wait", nil, text(lockWait))

@@ -29,7 +29,7 @@ func slow(s *Store) *disk {
 	return d
 }
 
-// insert commits an execution and gives what is told of it.
+// insert commits an execution and returns what is reported of it.
 func insert(t *testing.T, s *Store, class *core.Class) (x *core.Execution, told chan error) {
 	t.Helper()
 	x, told = queued(s, class), make(chan error, 1)
@@ -173,7 +173,7 @@ func TestWhat_can_be_found_out_again_is_not_synced_and_everything_else_is_before
 	}
 }
 
-func TestU153_the_goroutine_that_syncs_belongs_to_whoever_opened_the_store_and_not_to_whoever_waits(t *testing.T) {
+func TestU153_the_goroutine_that_syncs_belongs_to_the_opener_of_the_store_and_not_to_a_waiting_call(t *testing.T) {
 	t.Parallel()
 	family := standstill.New()
 	var s *Store

@@ -208,7 +208,7 @@ func TestOpen_refuses_a_file_that_is_no_database(t *testing.T) {
 	}
 }
 
-// closedFile is a store that nobody has open.
+// closedFile is a store that is not open.
 func closedFile(t *testing.T) string {
 	t.Helper()
 	path := file(t)
@@ -370,7 +370,7 @@ func TestA_connection_that_was_given_up_is_opened_again(t *testing.T) {
 	}
 }
 
-// Whoever can read a store can read signing secrets, and forge tokens with them.
+// A reader of the file of a store can read signing secrets, and forge tokens with them.
 func TestU133_the_files_of_a_store_and_its_copies_are_for_their_owner_alone(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -47,7 +47,7 @@ func atomicityTests() []test {
 		{"a rolled back transaction leaves nothing and frees its rows", rolledBack, anyStore},
 		{"Rollback after Commit, and a second Rollback, do nothing", rollbackTwice, anyStore},
 		{"a commit that fails ends the transaction and frees its rows", failedCommitFreesRows, anyStore},
-		{"who waits until a commit is safe is told once, and never of one that failed", toldWhenSafe, anyStore},
+		{"a call that waits until a commit is safe is answered once, and never for one that failed", toldWhenSafe, anyStore},
 	}
 }
 

@@ -99,7 +99,7 @@ func entriesByReference(t *testing.T, f Factory) {
 		{"above an epoch up to a limit", []store.HistoryRef{{ID: id, Epoch: 4, All: true, Limit: 3}}, ofX[4:7]},
 		{"above the last", []store.HistoryRef{{ID: id, Epoch: 12, All: true}}, nil},
 		{"in the order asked", []store.HistoryRef{{ID: id, Epoch: 10, All: true}, {ID: y.ID.UUID, All: true}, {ID: id, Epoch: 2}}, append(append(ofX[10:12:12], ofY), ofX[1])},
-		{"of nobody", []store.HistoryRef{{ID: newUUID(w.now), All: true}}, nil},
+		{"of no execution", []store.HistoryRef{{ID: newUUID(w.now), All: true}}, nil},
 	} {
 		w.equal(one.what, one.want, w.history(ctx, one.refs...))
 		tx, got := w.begin(ctx, store.Want{Executions: []base.UUID{id}, History: one.refs, Results: true})

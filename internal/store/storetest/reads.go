@@ -17,7 +17,7 @@ func readTests() []test {
 		{"L5: the store's clock never runs backwards", clockIsMonotone, anyStore},
 		{"L5: every transaction reads the clock", transactionsReadTheClock, anyStore},
 		{"Read sees one snapshot", readSeesOneSnapshot, anyStore},
-		{"Read locks nothing and waits for nobody", readLocksNothing, anyStore},
+		{"Read locks nothing and does not wait", readLocksNothing, anyStore},
 		{"a transaction is invisible until it commits", invisibleUntilCommit, anyStore},
 		{"S71: Poll answers about every queue in the order asked", pollQueues, anyStore},
 	}

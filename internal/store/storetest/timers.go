@@ -18,7 +18,7 @@ func timerTests() []test {
 		{"a timer comes back with all it names", timerRoundTrip, anyStore},
 		{"I16: a timer is not taken before its time", notEarly, anyStore},
 		{"S61: a timer that was taken is hidden from other callers", hiddenTimer, anyStore},
-		{"S64: a timer that nobody handled is taken again and counts its tries", timerTakenAgain, anyStore},
+		{"S64: a timer that was not handled is taken again and counts its tries", timerTakenAgain, anyStore},
 		{"a handled timer is dropped and the others stay", droppedTimer, anyStore},
 		{"S61: timers of the kinds that are left out stay for others", leftOut, anyStore},
 		{"S62: a timer that is hidden anew stays hidden, one that is gone stays gone", hiddenAnew, anyStore},

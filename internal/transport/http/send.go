@@ -18,7 +18,6 @@ import (
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/backoff"
-	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/mint"
 	"github.com/flowfabric/flowfabric/internal/transport"
@@ -391,7 +390,7 @@ func (t *Transport) inTime(began time.Time, wait time.Duration) bool {
 // backoff is a random pause before repeat number try+1.
 func (t *Transport) backoff(try int) time.Duration {
 	b := t.cfg.Retry.Backoff
-	if b.Strategy == core.BackoffFixed {
+	if b.Strategy == base.BackoffFixed {
 		return backoff.Spread(b.Delay)
 	}
 	first, longest, growth := cmp.Or(b.Initial, backoff.First), cmp.Or(b.Max, backoff.Longest), cmp.Or(b.Multiplier, 2)

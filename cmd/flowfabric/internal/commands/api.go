@@ -30,8 +30,8 @@ type request struct {
 	header       http.Header
 }
 
-// send makes a request with the credentials from the settings. The caller closes the body of the response; a status of 400 and
-// above is returned as an error with its code.
+// send makes a request with the credentials from the settings. The caller closes the body of the response; a redirect and a
+// status of 400 and above are returned as errors.
 func (s *session) send(ctx context.Context, cmd *cobra.Command, r request) (*http.Response, error) {
 	values, err := s.clientSettings(cmd)
 	if err != nil {
@@ -53,21 +53,24 @@ func (s *session) send(ctx context.Context, cmd *cobra.Command, r request) (*htt
 	if r.method != http.MethodGet && r.method != http.MethodHead && req.Header.Get(wire.HeaderIdempotencyKey) == "" {
 		req.Header.Set(wire.HeaderIdempotencyKey, rand.Text())
 	}
-	client := http.DefaultClient
+	client := &http.Client{CheckRedirect: stay}
 	if roots := settings.Get[*x509.CertPool](values, "ca"); roots != nil {
-		client = &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}}
+		client.Transport = &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}
 		defer client.CloseIdleConnections()
 	}
 	answer, err := client.Do(req)
 	if err != nil {
 		return nil, unreachable(ctx, settings.Get[string](values, "server"), err)
 	}
-	if answer.StatusCode >= http.StatusBadRequest {
+	if answer.StatusCode >= http.StatusMultipleChoices && answer.StatusCode != http.StatusNotModified {
 		defer answer.Body.Close()
 		return nil, problemIn(answer)
 	}
 	return answer, nil
 }
+
+// stay follows no redirect: it would carry the key's namespace, other headers and the body to another server.
+func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // unreachable is the error for a server that does not answer.
 func unreachable(ctx context.Context, server string, err error) error {

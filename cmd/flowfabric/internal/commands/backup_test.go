@@ -24,7 +24,7 @@ func TestU133_a_backup_is_written_into_files_of_its_own_alone(t *testing.T) {
 				t.Parallel()
 				dir := t.TempDir()
 				target, victim := filepath.Join(dir, "monday.db"), filepath.Join(dir, "victim")
-				if err := os.WriteFile(victim, []byte("keep"), 0o644); err != nil { //nolint:gosec // G306: others may read it
+				if err := os.WriteFile(victim, []byte("keep"), 0o644); err != nil {
 					t.Fatal(err)
 				}
 				if err := place(target+suffix, victim); err != nil {
@@ -55,7 +55,7 @@ func TestU133_a_backup_is_written_into_files_of_its_own_alone(t *testing.T) {
 func TestU133_a_private_file_is_never_one_that_was_open_before(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.db.partial")
-	before, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666) //nolint:gosec // G302: as others may have created it
+	before, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {
 		t.Fatal(err)
 	}

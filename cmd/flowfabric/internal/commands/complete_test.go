@@ -148,7 +148,7 @@ func TestU160_waitpoints_links_and_what_waits_are_completed_from_the_server(t *t
 	}
 }
 
-func TestU160_a_server_that_does_not_answer_completes_nothing_and_keeps_nobody_waiting(t *testing.T) {
+func TestU160_a_server_that_does_not_answer_completes_nothing_and_keeps_no_user_waiting(t *testing.T) {
 	t.Parallel()
 	asked := make(chan struct{}, 10_000)
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

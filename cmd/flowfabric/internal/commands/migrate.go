@@ -16,13 +16,14 @@ import (
 
 // migrate shows, checks and applies the schema migrations of a store (U163).
 func (s *session) migrate() *cobra.Command {
-	to := 0
+	to, force := 0, false
 	up := s.schemaCommand("up", "Migrate the schema of a store to this version, one transaction per step, under a lock", func(ctx context.Context, v *settings.Values) error {
-		return s.migrateUp(ctx, v, to)
+		return s.migrateUp(ctx, v, to, force)
 	})
 	up.Flags().IntVar(&to, "to", 0, "last step to apply, forward only; 0: all")
+	up.Flags().BoolVar(&force, "force", false, "also do what running programs of an older version do not survive: they fail until they are replaced")
 	return group("migrate", "Schema migrations of a store",
-		s.schemaCommand("plan", "Show the migrations that a store has and lacks", s.migratePlan),
+		s.schemaCommand("plan", "Show the migrations of a store, which programs use it, and which may", s.migratePlan),
 		s.schemaCommand("status", "Check that the schema of a store matches this program; exit 1 if it is older", s.migrateStatus),
 		up)
 }
@@ -47,7 +48,8 @@ func (s *session) schemaCommand(use, short string, do func(ctx context.Context, 
 // migrateConfig returns the settings for migrating.
 func migrateConfig(v *settings.Values) embedded.MigrateConfig {
 	return embedded.MigrateConfig{
-		MigrateConfig: api.MigrateConfig{UnsafeDurability: settings.Get[bool](v, "unsafe-durability")}, DirectURL: settings.Get[string](v, "store-direct-url"),
+		MigrateConfig: api.MigrateConfig{UnsafeDurability: settings.Get[bool](v, "unsafe-durability")},
+		Schema:        settings.Get[string](v, "store-schema"), DirectURL: settings.Get[string](v, "store-direct-url"),
 	}
 }
 
@@ -56,14 +58,16 @@ type schemaStep struct {
 	Step   int    `json:"step"`
 	Name   string `json:"name"`
 	State  string `json:"state"`
+	Needs  int    `json:"needs"`             // the schema that a program must know to run beside it; 0: the step only adds
 	TookMS *int64 `json:"took_ms,omitempty"` // of a step that was just applied
 }
 
 func stepOf(step api.SchemaStep) schemaStep {
-	if !step.Applied {
-		return schemaStep{Step: step.Number, Name: step.Name, State: "missing"}
+	shown := schemaStep{Step: step.Number, Name: step.Name, State: "missing", Needs: step.Needs}
+	if step.Applied {
+		shown.State = "applied"
 	}
-	return schemaStep{Step: step.Number, Name: step.Name, State: "applied"}
+	return shown
 }
 
 var stepView = show.View[schemaStep]{
@@ -72,6 +76,12 @@ var stepView = show.View[schemaStep]{
 		{Name: "STEP", Text: func(s schemaStep) string { return strconv.Itoa(s.Step) }},
 		{Name: "NAME", Text: func(s schemaStep) string { return s.Name }},
 		{Name: "STATE", Text: func(s schemaStep) string { return s.State }},
+		{Name: "KIND", Text: func(s schemaStep) string {
+			if s.Needs == 0 {
+				return "adds"
+			}
+			return "needs programs that know schema " + strconv.Itoa(s.Needs)
+		}},
 		{Name: "TOOK", Text: func(s schemaStep) string {
 			if s.TookMS == nil {
 				return ""
@@ -90,7 +100,24 @@ func (s *session) migratePlan(ctx context.Context, v *settings.Values) error {
 	for _, step := range schema.Steps {
 		steps = append(steps, stepOf(step))
 	}
-	return show.All(s.printer, stepView, steps)
+	if err := show.All(s.printer, stepView, steps); err != nil {
+		return err
+	}
+	s.noteBeside(schema)
+	return nil
+}
+
+// noteBeside prints what may use the store, and what does.
+func (s *session) noteBeside(schema embedded.Schema) {
+	if schema.Oldest > 0 {
+		s.printer.Note("programs that know schema %d or a later one may use this store", schema.Oldest)
+	}
+	for _, p := range schema.Programs {
+		s.printer.Note("in use by %s, which knows schema %d", p.Version, p.Known)
+	}
+	if schema.Moves != "" {
+		s.printer.Note("the tables are in schema %s; migrate up moves them to schema %s when no program uses the store", schema.Tables, schema.Moves)
+	}
 }
 
 // schemaState is the schema of a store in JSON.
@@ -138,11 +165,11 @@ func (s *session) migrateStatus(ctx context.Context, v *settings.Values) error {
 }
 
 // migrateUp prints each step as it is applied.
-func (s *session) migrateUp(ctx context.Context, v *settings.Values, to int) error {
+func (s *session) migrateUp(ctx context.Context, v *settings.Values, to int, force bool) error {
 	var schema embedded.Schema
 	err := show.List(s.printer, stepView, iter.Seq2[schemaStep, error](func(yield func(schemaStep, error) bool) {
 		cfg, wanted := migrateConfig(v), true
-		cfg.To = to
+		cfg.To, cfg.Force = to, force
 		cfg.Told = func(step api.SchemaStep) {
 			took := step.Took.Milliseconds()
 			line := stepOf(step)

@@ -282,6 +282,7 @@ func openConfig(v *settings.Values, log *slog.Logger) embedded.Config {
 				Succeeded: kept["succeeded"], Failed: kept["failed"], Cancelled: kept["cancelled"], Expired: kept["expired"], Skipped: kept["skipped"],
 			}.Normalized(),
 		},
+		Schema:    settings.Get[string](v, "store-schema"),
 		DirectURL: settings.Get[string](v, "store-direct-url"),
 		PoolSize:  settings.Get[int](v, "store-pool"),
 		Timeout:   settings.Get[time.Duration](v, "store-timeout"),

@@ -17,7 +17,7 @@ import (
 func TestU181_the_settings_of_the_engine_reach_it(t *testing.T) {
 	t.Parallel()
 	values, problems := settings.Load(settings.Server(), settings.Sources{Flags: map[string]string{
-		"store": "postgres://me@db/ff", "store-direct-url": "postgres://me@direct/ff", "store-pool": "3", "store-timeout": "7s", "unsafe-durability": "true",
+		"store": "postgres://me@db/ff", "store-schema": "work", "store-direct-url": "postgres://me@direct/ff", "store-pool": "3", "store-timeout": "7s", "unsafe-durability": "true",
 		"migrate": "check", "max-payload": "1MiB", "max-claims": "11", "queue-limit": "12", "batch-limit": "13", "poll-interval": "2s", "lease-ttl": "45s",
 		"retention": "succeeded=1h,failed=-1", "event-retention": "2h", "audit-retention": "3h", "key-grace": "4h",
 	}})
@@ -39,6 +39,7 @@ func TestU181_the_settings_of_the_engine_reach_it(t *testing.T) {
 			AuditRetention:   3 * time.Hour,
 			KeyGrace:         4 * time.Hour,
 		},
+		Schema:    "work",
 		DirectURL: "postgres://me@direct/ff",
 		PoolSize:  3,
 		Timeout:   7 * time.Second,

@@ -48,7 +48,7 @@ func thereMustBe(address string) error {
 // storeFlags adds the flags that name a store and say how to open it.
 func storeFlags(cmd *cobra.Command) {
 	settingFlags(cmd.Flags(), slices.DeleteFunc(slices.Clone(settings.Server()), func(s settings.Setting) bool {
-		return !slices.Contains([]string{"store", "master-key"}, s.Name)
+		return !slices.Contains([]string{"store", "store-schema", "master-key"}, s.Name)
 	}))
 	cmd.Flags().String("config", "", "file of FF_NAME=value lines")
 }
@@ -61,6 +61,7 @@ func storeConfig(v *settings.Values, migrate api.MigrateMode) embedded.Config {
 			MasterKey:        settings.Get[string](v, "master-key"),
 			UnsafeDurability: settings.Get[bool](v, "unsafe-durability"),
 		},
+		Schema:    settings.Get[string](v, "store-schema"),
 		DirectURL: settings.Get[string](v, "store-direct-url"),
 	}
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/flowfabric/flowfabric/flowfabrichttp"
 )
 
-// plainSettings are the settings whose variables the program of a worker may see. One that is in no list here makes the test fail: whoever
+// plainSettings are the settings whose variables the program of a worker may see. One that is in no list here makes the test fail: a developer who
 // adds a setting decides whether it holds a secret.
 var plainSettings = []string{
 	"store-pool", "store-timeout", "unsafe-durability", "migrate", "listen", "public-url", "tls-cert", "tls-key", "tls-client-ca",

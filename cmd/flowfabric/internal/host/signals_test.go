@@ -119,7 +119,7 @@ func TestU162_SIGHUP_reads_the_certificate_again(t *testing.T) {
 	if err := certs.Load(); err != nil {
 		t.Fatal(err)
 	}
-	certs.looked = time.Now().Add(time.Hour) // so that nobody but SIGHUP looks
+	certs.looked = time.Now().Add(time.Hour) // so that only SIGHUP looks
 	h := hosting(t, Config{Certificates: certs}, http.NotFoundHandler())
 	writePair(t, certs, 2)
 	if got := serial(t, h.address); got != 1 {
@@ -210,7 +210,7 @@ func TestU162_who_is_told_that_the_server_is_ready_may_stop_it_at_once(t *testin
 	err := Run(t.Context(), Config{
 		HTTP: &http.Server{ReadHeaderTimeout: 5 * time.Minute}, Listener: listening(t), Log: slog.New(slog.DiscardHandler), DrainTimeout: time.Hour,
 		Drain: func() { drained = true },
-		Ready: func() { // a signal that nobody hears would end this process
+		Ready: func() { // a signal without a handler would end this process
 			self, err := os.FindProcess(os.Getpid())
 			if err == nil {
 				err = self.Signal(syscall.SIGTERM)

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -165,6 +166,14 @@ func storeURL(s string) (any, error) {
 	}
 }
 
+// schemaName parses the name of a schema, as the store accepts it.
+func schemaName(s string) (any, error) {
+	if !regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`).MatchString(s) || strings.HasPrefix(s, "pg_") {
+		return nil, errors.New("not the name of a schema: use lower-case letters, digits and _")
+	}
+	return s, nil
+}
+
 func postgresURL(s string) (any, error) {
 	if u, err := url.Parse(s); err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
 		return nil, errors.New("not a postgres:// URL")
@@ -199,7 +208,7 @@ func publicURL(s string) (any, error) {
 }
 
 func file(s string) (any, error) {
-	f, err := os.Open(s) //nolint:gosec // G703: the path is a setting of whoever runs the program
+	f, err := os.Open(s) //nolint:gosec // G703: the path is a setting of the user who runs the program
 	if err != nil {
 		return nil, err
 	}

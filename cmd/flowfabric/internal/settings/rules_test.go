@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 )
@@ -29,6 +30,7 @@ var statements = []stated{
 		[]string{"mysql://x", "app.db", "sqlite:", "postgres"},
 	},
 	{"U181", "unsafe-durability", false, map[string]any{"true": true}, []string{"yes", "1"}},
+	{"U181", "store-schema", "flowfabric", map[string]any{"work": "work", "_a1": "_a1"}, []string{"Work", "1a", "a-b", "pg_work", strings.Repeat("a", 64)}},
 	{"U182", "store-direct-url", nil, map[string]any{"postgres://me@direct/ff": "postgres://me@direct/ff"}, []string{"sqlite:a.db", "direct:5432"}},
 	{"U183", "store-pool", 16, map[string]any{"1": 1, "64": 64}, []string{"0", "-1", "many", "1.5"}},
 	{"U183", "store-timeout", 30 * time.Second, map[string]any{"1m": time.Minute}, []string{"0s", "30", "-1s"}},

@@ -50,6 +50,7 @@ func Client() []Setting { return clientTable }
 
 var serverTable = []Setting{
 	{Name: "store", Rule: "U181", Dev: "sqlite:.flowfabric/dev.db", Meaning: "`sqlite:PATH` or `postgres://…`; use the variable or a file if it contains a password", InFile: true, parse: storeURL},
+	{Name: "store-schema", Rule: "U181", Default: "flowfabric", Meaning: "schema of the Postgres database for all tables; it is created if it does not exist", parse: schemaName},
 	{Name: "store-direct-url", Rule: "U182", Shown: "the store", Meaning: "direct connection for notifications, if the store is reached through a transaction pooler", InFile: true, parse: postgresURL},
 	{Name: "store-pool", Rule: "U183", Default: "16", Meaning: "maximum connections to Postgres", parse: count(1, 1000)},
 	{Name: "store-timeout", Rule: "U183", Default: "30s", Meaning: "how long to wait for the store, at start and in every call", parse: span("1s", "10m")},

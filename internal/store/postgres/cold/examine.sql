@@ -16,7 +16,7 @@ order by xact_start limit 5;
 -- name: examine_tables
 select s.relname::text, s.n_live_tup, s.n_dead_tup, coalesce(c.reloptions @> array['autovacuum_enabled=false'] or c.reloptions @> array['autovacuum_enabled=off'], false)
 from pg_stat_user_tables s join pg_class c on c.oid = s.relid
-where s.schemaname = current_schema() order by s.n_dead_tup desc, s.relname;
+where c.relnamespace = '{schema}'::regnamespace order by s.n_dead_tup desc, s.relname;
 
 -- name: examine_timers
-select count(*)::int, coalesce(min(due), 0) from (select due from timer where due <= $1 order by due limit $2) overdue;
+select count(*)::int, coalesce(min(due), 0) from (select due from {schema}.timer where due <= $1 order by due limit $2) overdue;

@@ -1,11 +1,11 @@
 -- Leaves a submission in the inbox from inside a user's own transaction; one without a body is only looked for. It is a
 -- function so that a lock that is not had in time undoes this call alone and not the user's transaction. outcome: 0 nothing was
 -- there (and the submission is written), 1 the key or else the id is there already, 2 another open transaction holds it.
-create function submit_to_inbox(
+create function {schema}.submit_to_inbox(
   in_space smallint, in_namespace text, in_key text, in_fingerprint bytea, in_expires_at bigint, -- in_key null: no key
   in_id uuid, in_n smallint, in_body bytea, in_now bigint,
   out outcome int, out found_id uuid, out found_n smallint, out found_fingerprint bytea, out found_expires_at bigint, out found_body bytea
-) language plpgsql set lock_timeout = '1s' as $$
+) language plpgsql set lock_timeout = '1s' set search_path = {schema}, pg_temp as $$
 begin
   outcome := 1;
   select i.id, i.n, i.fingerprint, i.expires_at into found_id, found_n, found_fingerprint, found_expires_at

@@ -29,7 +29,8 @@ select set_config('lock_timeout', $1::text, $2::bool), set_config('statement_tim
        set_config('idle_in_transaction_session_timeout', $4::text, $2::bool), set_config('plan_cache_mode', 'force_generic_plan', $2::bool),
        set_config('enable_seqscan', 'off', $2::bool), set_config('enable_nestloop', 'off', $2::bool),
        set_config('enable_mergejoin', 'off', $2::bool), set_config('enable_bitmapscan', 'off', $2::bool),
-       set_config('enable_memoize', 'off', $2::bool), set_config('jit', 'off', $2::bool);
+       set_config('enable_memoize', 'off', $2::bool), set_config('jit', 'off', $2::bool),
+       set_config('search_path', 'pg_catalog, pg_temp', $2::bool);
 
 -- name: lock_wait
 select set_config('lock_timeout', $1::text, true);
@@ -41,14 +42,14 @@ select set_config('plan_cache_mode', null, true), set_config('enable_seqscan', n
        set_config('jit', null, true);
 
 -- name: clock
-select (extract(epoch from clock_timestamp()) * 1000)::bigint, dictionary, {incarnation} from installation;
+select (extract(epoch from clock_timestamp()) * 1000)::bigint, dictionary, {incarnation} from {schema}.installation;
 
 -- Fails (division by zero) when the dictionary has another version ($1; 0: any will do), or the database another incarnation ($2; '').
 -- name: check_standing
-select 1 / (($1::bigint = 0 or dictionary = $1::bigint) and ($2::text = '' or $2::text = {incarnation}))::int from installation;
+select 1 / (($1::bigint = 0 or dictionary = $1::bigint) and ($2::text = '' or $2::text = {incarnation}))::int from {schema}.installation;
 
 -- name: name_log
-update installation set log_id = $1::uuid;
+update {schema}.installation set log_id = $1::uuid;
 
 -- name: raise_dictionary
-update installation set dictionary = dictionary + 1;
+update {schema}.installation set dictionary = dictionary + 1;

@@ -77,7 +77,7 @@ func TestU145_a_worker_bridges_the_outage_of_its_server(t *testing.T) {
 	first := must[*flowfabric.Run[int]](t)(double.Submit(ctx, w.Client, 1))
 	receive(t, entered)
 	o.fall(t, 3)
-	close(gate) // its ending finds nobody
+	close(gate) // its ending finds no server
 	second := must[*flowfabric.Run[int]](t)(double.Submit(ctx, w.Client, 2))
 	o.fall(t, 3)
 	o.down.Store(false)
@@ -118,7 +118,7 @@ func TestU145_a_worker_that_drains_leaves_no_lease_behind(t *testing.T) {
 	}
 }
 
-// deafServer serves with nobody told that a caller has gone: its word takes a while to come.
+// deafServer does not notice that a caller has gone: its cancel takes a while to come.
 func deafServer(t testing.TB, client *flowfabric.Client) string {
 	t.Helper()
 	s, err := server.New(backend(client), server.Config{Open: true, Logger: silent()})

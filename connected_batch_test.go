@@ -120,7 +120,7 @@ func TestU22_one_command_that_is_none_takes_no_other_with_it(t *testing.T) {
 		items = append(items, failItem(n))
 	}
 	items[5] = api.WorkItem{Op: "dance", ID: items[5].ID}
-	items[6] = api.WorkItem{Op: api.OpStep, ID: "nobody"}
+	items[6] = api.WorkItem{Op: api.OpStep, ID: "missing"}
 	answers := must[[]api.WorkAnswer](t)(client.Work().Do(inTime(t), items...))
 	for n, answer := range answers {
 		switch n {

@@ -312,7 +312,7 @@ func TestU22_an_item_that_is_refused_in_a_batch_is_refused_as_it_were_alone(t *t
 			t.Cleanup(listener.Close)
 			contexts, all := many(t, 40)
 			bad := map[int]flowfabric.SubmitOptions{
-				3: {Policy: &flowfabric.Policy{MaxReplays: 1 << 30}}, 9: {Tags: map[string]string{"": "x"}}, 17: {ID: "nobody"}, 29: {Lane: strings.Repeat("l", 1000)},
+				3: {Policy: &flowfabric.Policy{MaxReplays: 1 << 30}}, 9: {Tags: map[string]string{"": "x"}}, 17: {ID: "missing"}, 29: {Lane: strings.Repeat("l", 1000)},
 			}
 			for i, options := range bad {
 				all[i].SubmitOptions = options
