@@ -54,13 +54,15 @@ type runner struct {
 
 	leftOut atomic.Pointer[context.CancelFunc] // ends a waiting claim that left out a full kind; nil: none does
 
-	trust  int64         // nanoseconds after the start of a call during which its lease is trusted
-	beat   time.Duration // between heartbeats
-	look   atomic.Int64  // when the watch checks the leases next
-	looked chan struct{} // wakes the watch early
-	drains atomic.Bool   // an operator has drained the instance: it claims nothing new
-	left   atomic.Bool   // it has left or is leaving: it does not register again
-	joins  chan struct{} // holds a token while the instance registers again
+	trust  int64          // nanoseconds after the start of a call during which its lease is trusted
+	beat   time.Duration  // between heartbeats
+	look   atomic.Int64   // when the watch checks the leases next
+	looked chan struct{}  // wakes the watch early
+	apart  atomic.Bool    // leases that transactions hold are being renewed
+	beats  sync.WaitGroup // the same
+	drains atomic.Bool    // an operator has drained the instance: it claims nothing new
+	left   atomic.Bool    // it has left or is leaving: it does not register again
+	joins  chan struct{}  // holds a token while the instance registers again
 
 	stopping    chan struct{} // closed: claim nothing more
 	stopOnce    sync.Once

@@ -82,6 +82,10 @@ func (r *runner) finish(ctx context.Context, t *Task, span activity, result Payl
 		span.end(lostCode(t.gone()))
 		return
 	}
+	if t.left.Load() != nil {
+		r.confirm(ctx, t, span, took, err)
+		return
+	}
 	ending := t.ending(result, err)
 	t.handled(took, outcomeOf(ending.Op))
 	item, answer := r.endWith(ctx, t, ending)

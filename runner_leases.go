@@ -25,6 +25,7 @@ const (
 
 // beatLoop sends a heartbeat and renews all leases at every third of a lease's time.
 func (r *runner) beatLoop(ctx context.Context) {
+	defer r.beats.Wait()
 	for wait, try := r.beat, 0; backoff.Pause(ctx, r.clock, wait); {
 		err := r.heartbeat(ctx)
 		switch {
@@ -42,13 +43,18 @@ func (r *runner) beatLoop(ctx context.Context) {
 
 // heartbeat renews every lease in batches. It returns an error if some may not have been renewed.
 func (r *runner) heartbeat(ctx context.Context) error {
-	var tasks []*Task
+	var tasks, joined []*Task
 	var leases []api.Lease
 	r.eachTask(func(t *Task) {
-		if t.state.Load() == taskRuns || t.state.Load() == taskEnding {
+		switch {
+		case t.state.Load() != taskRuns && t.state.Load() != taskEnding:
+		case t.joined.Load():
+			joined = append(joined, t)
+		default:
 			tasks, leases = append(tasks, t), append(leases, t.claimed.Lease)
 		}
 	})
+	r.renewApart(ctx, joined)
 	for {
 		n := min(len(tasks), maxRenewals)
 		if err := r.renew(ctx, tasks[:n], leases[:n]); err != nil {
@@ -74,6 +80,13 @@ func (r *runner) renew(ctx context.Context, tasks []*Task, leases []api.Lease) e
 		switch cause := causeOf(renewal.Err); {
 		case renewal.Err == nil:
 			tasks[i].trusted.Store(began + r.trust)
+			tasks[i].joined.Store(false) // no transaction holds it
+		case heldByTx(renewal.Err): // as long as one does, nobody can take the lease over
+			tasks[i].trusted.Store(began + r.trust)
+			tasks[i].joined.Store(true)
+		case tasks[i].left.Load() != nil && errors.Is(cause, ErrLeaseLost): // the handler has ended it, and may take its time to return
+			tasks[i].trusted.Store(never)
+			r.lookBy(0)
 		case cause != nil:
 			tasks[i].lose(tasks[i].sharpen(cause, r.now()))
 		default:
@@ -84,6 +97,28 @@ func (r *runner) renew(ctx context.Context, tasks []*Task, leases []api.Lease) e
 		return errors.Join(unsure, r.registerAgain(ctx))
 	}
 	return unsure
+}
+
+// renewApart renews leases that transactions of handlers may hold: such a renewal is answered late, and the others must not wait for it. One that
+// is not answered before the next heartbeat is left alone.
+func (r *runner) renewApart(ctx context.Context, tasks []*Task) {
+	if len(tasks) == 0 || !r.apart.CompareAndSwap(false, true) {
+		return
+	}
+	r.beats.Go(func() {
+		defer r.apart.Store(false)
+		for _, t := range tasks {
+			if err := r.renew(ctx, []*Task{t}, []api.Lease{t.claimed.Lease}); err != nil && ctx.Err() == nil {
+				r.complain("heartbeat", err)
+			}
+		}
+	})
+}
+
+// heldByTx reports whether a lease was not renewed because a transaction holds the execution.
+func heldByTx(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Current[base.DetailHeld] == true
 }
 
 // watchLoop gives up leases by the host's clock and ends tasks past their deadline. One timer serves all tasks.

@@ -38,6 +38,9 @@ type Task struct {
 	waits useBook // of waits, by their keys
 	made  useBook // of waitpoints that the handler made itself
 
+	joined atomic.Bool            // a transaction of the handler may hold the execution: its lease is renewed apart from others
+	left   atomic.Pointer[api.Op] // the ending that was left in a transaction; nil: none
+
 	leaving sync.RWMutex // held while a command that may give the lease back is being sent
 
 	fetch func(name string) (Payload, error) // reads a named input that was not included in the claim, in the handler's context
@@ -133,7 +136,7 @@ func (t *Task) HandBack(ctx context.Context) error {
 
 // keep sends a command that keeps the lease. A refusal by the fence ends the handler's context at once.
 func (t *Task) keep(ctx context.Context, item api.WorkItem) (api.WorkAnswer, error) {
-	if err := t.goneBy(); err != nil {
+	if err := t.mayCall(ctx); err != nil {
 		return api.WorkAnswer{}, err
 	}
 	item.ID, item.Lease = t.claimed.ID, t.claimed.Lease
@@ -144,7 +147,7 @@ func (t *Task) keep(ctx context.Context, item api.WorkItem) (api.WorkAnswer, err
 
 // keepUntilAnswered is keep for a command whose outcome must be known: the same command is repeated while the lease is valid.
 func (t *Task) keepUntilAnswered(ctx context.Context, item api.WorkItem) (api.WorkAnswer, error) {
-	if err := t.goneBy(); err != nil {
+	if err := t.mayCall(ctx); err != nil {
 		return api.WorkAnswer{}, err
 	}
 	item.ID, item.Lease = t.claimed.ID, t.claimed.Lease
@@ -167,6 +170,9 @@ func (t *Task) heed(err error) {
 func (t *Task) leave(ctx context.Context, item api.WorkItem) (api.WorkAnswer, error) {
 	if ctx.Err() != nil {
 		return api.WorkAnswer{}, context.Cause(ctx)
+	}
+	if err := checkOutsideTx(ctx); err != nil {
+		return api.WorkAnswer{}, err
 	}
 	t.leaving.Lock()
 	defer t.leaving.Unlock()
@@ -195,6 +201,14 @@ func (t *Task) goneBy() error {
 	t.leaving.RLock()
 	defer t.leaving.RUnlock()
 	return t.gone()
+}
+
+// mayCall is goneBy for a call with this context.
+func (t *Task) mayCall(ctx context.Context) error {
+	if err := checkOutsideTx(ctx); err != nil {
+		return err
+	}
+	return t.goneBy()
 }
 
 // gone returns why nothing can be sent any more; nil while the handler has the lease.

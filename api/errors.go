@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/hint"
 )
 
 // Error is a refusal or a failure with a stable code. docs/errors.md lists the codes.
@@ -26,7 +27,8 @@ type Error struct {
 	// Errors lists all invalid arguments if there are several; Code, Field, Message and Hint are those of the first.
 	Errors []FieldError
 
-	cause error
+	cause  error
+	asSent string // Hint in the words of HTTP, if they differ
 }
 
 // FieldError is one of several invalid arguments.
@@ -92,9 +94,23 @@ func (e *Error) Is(target error) bool {
 }
 
 // At sets the invalid argument and the hint, and returns e.
-func (e *Error) At(field, hint string) *Error {
-	e.Field, e.Hint = field, hint
+func (e *Error) At(field, text string) *Error {
+	e.Field = field
+	e.setHint(text)
 	return e
+}
+
+// setHint sets the hint, which is given in the words of HTTP.
+func (e *Error) setHint(text string) {
+	e.Hint, e.asSent = hint.Go(text), text
+}
+
+// sentHint returns the hint in the words of HTTP.
+func (e *Error) sentHint() string {
+	if e.asSent != "" && e.Hint == hint.Go(e.asSent) {
+		return e.asSent
+	}
+	return e.Hint // it was set later
 }
 
 // CodeOf returns the code of the first Error that err wraps, or "".
@@ -139,11 +155,13 @@ func AsError(err error) error {
 		return Errorf(string(base.CodeInternal), "internal error: %w", err)
 	}
 	info := e.Code.Info()
-	return &Error{
+	refusal := &Error{
 		Code: string(e.Code), Class: info.Class, Retryable: info.Retryable,
-		Message: e.Message, Field: e.Field, Hint: e.Hint,
+		Message: e.Message, Field: e.Field,
 		RetryAfter: time.Duration(e.RetryAfterMS) * time.Millisecond, Current: e.Details, cause: err,
 	}
+	refusal.setHint(e.Hint)
+	return refusal
 }
 
 // Within prefixes the field of a refusal with its place in the request: nodes[3] and lane become nodes[3].lane. Other errors are

@@ -81,7 +81,7 @@ func (e *Error) UnmarshalJSON(text []byte) error {
 func (e *Error) Problem() *Problem {
 	problem := &Problem{
 		Type: problemPages + e.Code, Title: titleOf(e.Code), Status: base.Code(e.Code).Info().HTTP, Detail: e.shownMessage(),
-		Code: e.Code, Class: e.Class, Field: e.Field, Hint: e.Hint, Retryable: e.Retryable, RetryAfter: e.RetryAfter,
+		Code: e.Code, Class: e.Class, Field: e.Field, Hint: e.sentHint(), Retryable: e.Retryable, RetryAfter: e.RetryAfter,
 		RequestID: e.RequestID, Current: e.Current,
 	}
 	if index, ok := e.Current[factIndex].(int); ok {
@@ -97,9 +97,10 @@ func (e *Error) Problem() *Problem {
 // Err returns the problem as an Error.
 func (p *Problem) Err() *Error {
 	e := &Error{
-		Code: p.Code, Class: p.Class, Message: p.Detail, Field: p.Field, Hint: p.Hint, RequestID: p.RequestID,
+		Code: p.Code, Class: p.Class, Message: p.Detail, Field: p.Field, RequestID: p.RequestID,
 		Retryable: p.Retryable, RetryAfter: p.RetryAfter, Current: wholeNumbers(p.Current),
 	}
+	e.setHint(p.Hint)
 	if p.Index != nil {
 		if e.Current == nil {
 			e.Current = map[string]any{}

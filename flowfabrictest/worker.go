@@ -10,6 +10,7 @@ import (
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/inprocess"
 	"github.com/flowfabric/flowfabric/internal/transport"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -116,6 +117,12 @@ func (s *shift) throughLink(c *flowfabric.Client) *flowfabric.Client {
 	conn := c.Connection()
 	conn.Transport = &link{conn.Transport, s}
 	return flowfabric.NewClient(conn)
+}
+
+// Here is the engine of the process that lives, for commands inside transactions.
+func (k *link) Here() *inprocess.Engine {
+	here, _ := k.Transport.(interface{ Here() *inprocess.Engine })
+	return here.Here()
 }
 
 // Do passes operations on unless the worker has crashed. A handler that creates a link when its worker crashes ends here.

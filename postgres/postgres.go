@@ -6,11 +6,9 @@ package postgres
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"strconv"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/flowfabric/flowfabric"
@@ -91,26 +89,6 @@ func open(ctx context.Context, url string, pool *pgxpool.Pool, cfg []Config) (*f
 		},
 	}, options.EngineConfig)
 }
-
-// SubmitTx submits inside the caller's own transaction on the database of the store: the execution exists iff that commits. A refusal
-// leaves the transaction usable. The engine files the work within a second of the commit; Client.Nudge after the commit makes that
-// immediate.
-//
-// A client of Connect submits so too: the server adopts what it finds in its database.
-//
-// The execution it returns is what the commit will make, or, if the key or the id was used before, the one that exists, as it is.
-//
-// Codes: those of Client.Submit, and wrong_database when tx is not on the store's database.
-func SubmitTx(ctx context.Context, c *flowfabric.Client, tx pgx.Tx, s flowfabric.Submission) (*flowfabric.Execution, error) {
-	return inprocess.SubmitTx(ctx, c, tx, s, guests)
-}
-
-// SubmitSQLTx is SubmitTx for database/sql.
-func SubmitSQLTx(ctx context.Context, c *flowfabric.Client, tx *sql.Tx, s flowfabric.Submission) (*flowfabric.Execution, error) {
-	return inprocess.SubmitTx(ctx, c, tx, s, guests)
-}
-
-var guests = inprocess.Guests{"postgres": postgres.NewGuest}
 
 // MigrateConfig says how to migrate. The zero value brings a store up to date.
 type MigrateConfig struct {

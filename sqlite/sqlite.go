@@ -7,7 +7,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
@@ -41,23 +40,6 @@ func Open(ctx context.Context, path string, cfg ...Config) (*flowfabric.Client, 
 		},
 		Checks: inprocess.FileChecks(path),
 	}, options)
-}
-
-// SubmitSQLTx submits inside the caller's own transaction on the file of the store: the execution exists iff that commits. A refusal
-// leaves the transaction usable. The engine files the work within a second of the commit; Client.Nudge after the commit makes that
-// immediate.
-//
-// A client of Connect submits so too: the server adopts what it finds in its file.
-//
-// SQLite has one writer: open the file with _txlock=immediate and a busy timeout, and keep the transaction short. A transaction that
-// was begun without it waits for its turn here; if it has read before, and something else wrote since, SQLite lets it write no more:
-// the code is store_unavailable, and the whole transaction must be run again.
-//
-// The execution it returns is what the commit will make, or, if the key or the id was used before, the one that exists, as it is.
-//
-// Codes: those of Client.Submit, and wrong_database when tx is not on the store's file.
-func SubmitSQLTx(ctx context.Context, c *flowfabric.Client, tx *sql.Tx, s flowfabric.Submission) (*flowfabric.Execution, error) {
-	return inprocess.SubmitTx(ctx, c, tx, s, inprocess.Guests{"sqlite": sqlite.NewGuest})
 }
 
 // MigrateConfig says how to migrate. The zero value brings a store up to date.

@@ -30,7 +30,7 @@ func ParseCountBy(text string) (CountBy, error) {
 	key, tagged := strings.CutPrefix(text, CountByTag+".")
 	if !tagged || !base.WellFormedTagKey(key) {
 		return CountBy{}, base.Invalid("by", "%q is nothing to count by", base.CutText(strings.ToValidUTF8(text, "\uFFFD"), 80)).
-			WithHint("use status, public_state, kind, lane or tag.<key>")
+			WithHint("use status, public_state, kind, lane or tag.KEY")
 	}
 	return CountBy{Field: CountByTag, Tag: key}, nil
 }

@@ -15,7 +15,7 @@ func (f Fence) Validate() error {
 	switch {
 	case f == Fence{}:
 		return base.Errorf(base.CodeFenceRequired, "the command needs the fence of the lease").
-			WithHint("send lease_id, lease_epoch and attempt_id as the claim gave them")
+			WithHint("send `lease_id`, `lease_epoch` and `attempt_id` as the claim returned them")
 	case f.LeaseID.IsZero():
 		missing = partLeaseID
 	case f.Epoch == 0:
@@ -26,7 +26,7 @@ func (f Fence) Validate() error {
 		return nil
 	}
 	return base.Errorf(base.CodePartialFence, "%s is missing", missing).WithField("lease." + missing).
-		WithHint("send lease_id, lease_epoch and attempt_id together")
+		WithHint("send `lease_id`, `lease_epoch` and `attempt_id` together")
 }
 
 // The parts of a fence, as errors name them.
@@ -63,6 +63,18 @@ func (x *Execution) CheckKeep(_ *Effects, f Fence) (late bool, err error) {
 		return false, err
 	}
 	return x.checkFence(f)
+}
+
+// SettledCopy returns x as its timers that are due leave it at a moment, without its budgets: for a fence check in a transaction that changes nothing
+// of x. Errors: store_unavailable if that depends on budgets.
+func (x *Execution) SettledCopy(now base.Time) (*Execution, error) {
+	then := x.Clone()
+	if due := then.wallDue(); due.Reached(now) {
+		return nil, base.Errorf(base.CodeStoreUnavailable, "the budgets of the execution are about to be settled").WithRetryAfter(100).
+			WithHint("roll back and run the whole transaction again")
+	}
+	then.Settle(&Effects{Now: now})
+	return then, nil
 }
 
 // checkLive is the fence check of renew and progress, which need a lease that has not lapsed (L34.6).

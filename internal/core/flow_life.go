@@ -124,7 +124,7 @@ func (f *Flow) NotOpen() error {
 	case f.State != FlowOpen:
 		return base.Errorf(base.CodeFlowAlreadyTerminal, "the flow is %s", f.State).With("state", string(f.State))
 	case f.Sealed:
-		return base.Errorf(base.CodeFlowSealed, "the flow is sealed: no member and no edge can come").WithHint("submit it with seal false to extend it later")
+		return base.Errorf(base.CodeFlowSealed, "the flow is sealed: no member and no edge can come").WithHint("submit it with `seal` false to extend it later")
 	default:
 		return nil
 	}

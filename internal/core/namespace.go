@@ -168,7 +168,7 @@ func (s NamespaceSettings) CheckAudit(now base.Time, rows int, others bool) erro
 func namespaceFull(setting, what string, limit, current int) *base.Error {
 	return base.Errorf(base.CodeNamespaceLimitExceeded, "the namespace has %d %s, and may have %d", current, what, limit).
 		With("setting", setting).With("limit", limit).With("in_use", current).
-		WithHint("use what is there already, or raise %s of the namespace", setting)
+		WithHint("use what is there already, or raise `%s` of the namespace", setting)
 }
 
 // ClampPriority reduces a priority to what the namespace allows: it is never refused (L6).
@@ -187,7 +187,7 @@ func (s NamespaceSettings) CheckReady(ready, more int) error {
 	err := base.Errorf(base.CodeRateLimited, "%d executions of the namespace wait for a worker, and %d may", ready, s.MaxReady).
 		With("setting", "max_ready").With("limit", s.MaxReady).With("in_use", ready).WithRetryAfter(1000)
 	if more > s.MaxReady {
-		return err.WithHint("%d executions would wait at once: bring them in parts, or raise max_ready of the namespace", more)
+		return err.WithHint("%d executions would wait at once: submit them in parts, or raise `max_ready` of the namespace", more)
 	}
 	return err
 }

@@ -26,6 +26,7 @@ type SuspendCommand struct {
 	Keys        *keyring.Ring
 	Mint        func() base.UUID     // makes ids for what the caller gave none
 	Taken       func(base.UUID) bool // reports whether a waitpoint with that id exists in any execution; nil: none does
+	unsigned    bool                 // only checked: no tokens are made
 }
 
 // Binding states where a suspension waits: at a waitpoint that it makes, or at a pending one that it adopts with its key, its token and its
@@ -77,6 +78,23 @@ func (x *Execution) Suspend(fx *Effects, d *WaitState, c SuspendCommand) (Suspen
 	}
 	x.spend(fx, c.Usage, in.lapse != nil)
 	return x.suspend(fx, p, in.lapse), nil
+}
+
+// CheckSuspend checks a suspend that is applied later as Suspend checks it, except for the signing keys, on an execution that is settled. It returns
+// the answer if the wait is known already. Errors: those of Suspend.
+func (x *Execution) CheckSuspend(now base.Time, d *WaitState, c SuspendCommand) (*SuspendAnswer, error) {
+	if err := c.Check(); err != nil {
+		return nil, err
+	}
+	if known, err := x.suspendedBefore(d, &c); known != nil || err != nil {
+		return known, err
+	}
+	if _, err := x.CheckKeep(nil, c.Fence); err != nil {
+		return nil, err
+	}
+	c.unsigned = true
+	_, err := x.planSuspend(now, d, &c)
+	return nil, err
 }
 
 // suspend hands the lease back (W50).

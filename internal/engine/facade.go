@@ -105,6 +105,8 @@ type (
 	Task                = txn.Task
 	Tracer              = txn.Tracer
 	TxAnswer            = work.TxAnswer
+	TxOutcome           = work.TxOutcome
+	TxOutcomeAnswer     = work.TxOutcomeAnswer
 	UsageRequest        = limits.UsageRequest
 	View                = txn.View
 	WaitpointQuery      = waits.WaitpointQuery
@@ -119,4 +121,11 @@ const (
 	CheckWarn = inspect.CheckWarn
 	StoreFull = txn.StoreFull
 	StoreOK   = txn.StoreOK
+)
+
+// What a worker may do in a user's own transaction.
+const (
+	OutcomeComplete = work.OutcomeComplete
+	OutcomeStep     = work.OutcomeStep
+	OutcomeSuspend  = work.OutcomeSuspend
 )

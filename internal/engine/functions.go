@@ -29,6 +29,11 @@ func SubmitAsGuest(ctx context.Context, g store.Guest, c Caller, limits base.Lim
 	return work.SubmitAsGuest(ctx, g, c, limits, tx, s)
 }
 
+// LeaveAsGuest leaves a worker's command in the user's own transaction on a store whose engine runs elsewhere.
+func LeaveAsGuest(ctx context.Context, g store.TxOutcomes, c Caller, limits base.Limits, tx any, o TxOutcome) (TxOutcomeAnswer, error) {
+	return work.LeaveAsGuest(ctx, g, c, limits, tx, o)
+}
+
 // SameWork reports whether two submissions are for the same work, as a repeat under one id is (L85).
 func SameWork(a, b core.Submission) bool { return work.SameWork(a, b) }
 

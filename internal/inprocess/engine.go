@@ -114,3 +114,9 @@ func (e *Engine) SubmitTx(ctx context.Context, tx any, s api.Submission) (*api.E
 	x, err := e.service.SubmitTx(ctx, e.owner, tx, &s)
 	return x, api.AsError(err)
 }
+
+// leaveTx leaves a worker's command of the owner in a transaction on the database of the store.
+func (e *Engine) leaveTx(ctx context.Context, tx any, item *api.WorkItem, look bool) (api.WorkAnswer, error) {
+	answer, err := e.service.LeaveTx(ctx, e.owner, tx, item, look)
+	return answer, api.AsError(err)
+}

@@ -17,10 +17,14 @@ import (
 	"github.com/flowfabric/flowfabric/internal/mint"
 	"github.com/flowfabric/flowfabric/internal/service"
 	"github.com/flowfabric/flowfabric/internal/store"
+	"github.com/flowfabric/flowfabric/internal/transport"
 )
 
-// actorClient is the actor type of a client (E24).
-const actorClient = "client"
+// The actor types of clients (E24).
+const (
+	actorClient = "client"
+	actorWorker = "worker"
+)
 
 // Guests give access to stores that are open in another process, by the kind of the store.
 type Guests map[string]func(store.Info) (store.Guest, error)
@@ -31,12 +35,36 @@ func SubmitTx(ctx context.Context, c *flowfabric.Client, tx any, s flowfabric.Su
 	if here, ok := Of(c); ok {
 		return here.SubmitTx(ctx, tx, s)
 	}
+	v, err := newVisit(c, into)
+	if err != nil {
+		return nil, err
+	}
+	return v.submit(ctx, tx, s)
+}
+
+// LeaveTx returns what leaves commands of workers in the caller's own transaction, on the store of the engine in this process or that
+// of the client's server.
+func LeaveTx(tx any, into Guests) transport.LeaveTx {
+	return func(ctx context.Context, via transport.Connection, item api.WorkItem, look bool) (api.WorkAnswer, error) {
+		c := flowfabric.NewClient(via)
+		if here, ok := Of(c); ok {
+			return here.leaveTx(ctx, tx, &item, look)
+		}
+		v, err := newVisit(c, into)
+		if err != nil {
+			return api.WorkAnswer{}, err
+		}
+		return v.leave(ctx, tx, &item, look)
+	}
+}
+
+func newVisit(c *flowfabric.Client, into Guests) (*visit, error) {
 	at, ok := c.Connection().Transport.(server)
 	if !ok {
 		return nil, refuse(base.CodeNotImplemented, "the client takes no part in other transactions")
 	}
 	known := at.Keep(func() any { return new(guests) }).(*guests)
-	return (&visit{client: c, at: at, known: known, into: into, clock: c.Connection().Clock}).submit(ctx, tx, s)
+	return &visit{client: c, at: at, known: known, into: into, clock: c.Connection().Clock}, nil
 }
 
 // server is the transport of a client that Connect made.
@@ -45,7 +73,7 @@ type server interface {
 	Keep(make func() any) any
 }
 
-// visit is a transactional submit by a client of a server.
+// visit is a call inside a transaction, by a client of a server.
 type visit struct {
 	client *flowfabric.Client
 	at     server
@@ -69,8 +97,10 @@ type guests struct {
 type guest struct {
 	store     store.Guest
 	limits    base.Limits
-	caller    engine.Caller
+	caller    engine.Caller // of submits
+	holder    engine.Caller // of commands under leases
 	namespace string
+	homeless  error // why it has no namespace for submits; nil: it has
 }
 
 // guestAge is how long answers of the server are cached: keys and stores change rarely.
@@ -85,6 +115,10 @@ func (v *visit) submit(ctx context.Context, tx any, s flowfabric.Submission) (*f
 	g, err := v.guest(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if g.homeless != nil {
+		v.known.forget() // the key may get what it lacks
+		return nil, g.homeless
 	}
 	if err := s.Check(); err != nil {
 		return nil, err
@@ -104,6 +138,23 @@ func (v *visit) submit(ctx context.Context, tx any, s flowfabric.Submission) (*f
 		return v.filed(ctx, g, answer, sub)
 	}
 	return service.TxExecution(answer, &sub), nil
+}
+
+// leave leaves a command of a worker in the caller's transaction. What it may do follows from the lease, which only its holder knows.
+func (v *visit) leave(ctx context.Context, tx any, item *api.WorkItem, look bool) (api.WorkAnswer, error) {
+	g, err := v.guest(ctx)
+	if err != nil {
+		return api.WorkAnswer{}, err
+	}
+	o, err := service.OutcomeOf(item, look)
+	if err != nil {
+		return api.WorkAnswer{}, api.AsError(err)
+	}
+	answer, err := engine.LeaveAsGuest(ctx, g.store, g.holder, g.limits, tx, o)
+	if base.CodeOf(err) == base.CodeWrongDatabase {
+		v.known.forget() // the server may have moved
+	}
+	return service.OutcomeAnswer(answer), api.AsError(err)
 }
 
 // filed returns the execution that has the key or the id already, read from the server.
@@ -146,13 +197,15 @@ func (v *visit) guest(ctx context.Context) (*guest, error) {
 		return nil, err
 	}
 	g := &guest{limits: base.DefaultLimits()}
-	if g.namespace, err = v.homeOf(who); err != nil {
-		return nil, err
-	}
+	g.namespace, g.homeless = v.homeOf(who)
 	if most, ok := info.Limits["max_payload_bytes"]; ok {
 		g.limits.MaxPayload = int(most)
 	}
 	g.caller = engine.Caller{Principal: who.Principal, Actor: actorClient, Namespaces: []string{g.namespace}}
+	g.holder = engine.Caller{Principal: who.Principal, Actor: actorWorker, Namespaces: who.Namespaces}
+	if slices.Contains(who.Namespaces, keyring.Everywhere) {
+		g.holder.Namespaces = nil
+	}
 	if g.store, err = v.guestOf(info.Store); err != nil {
 		return nil, err
 	}

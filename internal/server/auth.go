@@ -99,7 +99,7 @@ func (s *Server) lookUp(ctx context.Context, r *http.Request) (caller, error) {
 }
 
 func noKey() error {
-	return refuse("missing_credentials", "the request has no API key").at("header.Authorization").hint("send Authorization: Bearer ffk_...")
+	return refuse("missing_credentials", "the request has no API key").at("header.Authorization").hint("send one with `Authorization: Bearer`")
 }
 
 // callerOf is a caller who may do what the key says.
@@ -155,7 +155,7 @@ func (x *exchange) chooseNamespace() error {
 
 func namespaceRequired() *refusal {
 	return refuse("namespace_required", "the key is for several namespaces: say which one is meant").
-		at("header." + wire.HeaderNamespace).hint("send " + wire.HeaderNamespace + ": <name>")
+		at("header." + wire.HeaderNamespace).hint("name it with `FlowFabric-Namespace`")
 }
 
 // needsNamespace reports whether an operation makes something that belongs to one namespace.

@@ -34,6 +34,10 @@ var sections = []struct{ prefix, name string }{
 	{"/v1/approvals", "Waitpoints and approvals"},
 	{"/v1/callbacks", "Waitpoints and approvals"},
 	{"/approve", "Waitpoints and approvals"},
+	{"/v1/flows", "Flows"},
+	{"/v1/budgets", "Budgets"},
+	{"/v1/quotas", "Quotas"},
+	{"/v1/keys", "Signing keys"},
 	{"/v1/bulk", "Bulk jobs"},
 	{"/v1/work/", "Work"},
 	{"/v1/workers", "Workers"},
@@ -42,7 +46,6 @@ var sections = []struct{ prefix, name string }{
 	{"/v1/api-keys", "API keys"},
 	{"/v1/events", "Events"},
 	{"/v1/audit", "Audit log"},
-	{"/v1/schedules", "Schedules"},
 }
 
 // sectionOf is the heading of an operation.
@@ -59,6 +62,9 @@ func sectionOf(o *wire.Operation) string {
 func docSections() []docSection {
 	var all []docSection
 	for _, o := range wire.Operations() {
+		if o.Reserved {
+			continue
+		}
 		name := sectionOf(o)
 		i := slices.IndexFunc(all, func(s docSection) bool { return s.Name == name })
 		if i < 0 {

@@ -44,6 +44,9 @@ func openAPI(cfg Config) []byte {
 	}
 	var bodies []*huma.Schema
 	for _, o := range wire.Operations() {
+		if o.Reserved { // nothing is promised about it yet
+			continue
+		}
 		described := describe(o, registry)
 		if described.RequestBody != nil {
 			for _, media := range described.RequestBody.Content {
@@ -193,9 +196,6 @@ var rawContents = map[string]string{
 // responsesOf are the answers: those of success, and the problem.
 func responsesOf(o *wire.Operation, registry huma.Registry) map[string]*huma.Response {
 	all := map[string]*huma.Response{"default": {Ref: problemRef}}
-	if o.Reserved {
-		return all
-	}
 	if hasPage(o) {
 		all["default"] = &huma.Response{Description: "A refusal or a failure.", Content: map[string]*huma.MediaType{
 			problemContent: {Schema: registry.Schema(reflect.TypeFor[wire.Problem](), true, "")}, "text/html": pageContent(),

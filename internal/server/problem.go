@@ -184,7 +184,7 @@ func (s *Server) errorOf(x *exchange, err error) api.Error {
 		}
 		return *public
 	case errors.Is(err, context.DeadlineExceeded):
-		return refuse("timeout", "the outcome is not known").hint("send the same request with the same Idempotency-Key").e
+		return refuse("timeout", "the outcome is not known").hint("repeat it with the same `Idempotency-Key`").e
 	default:
 		s.notes.Error("internal error", "request_id", x.id, "trace_id", x.trace.TraceID(), "route", x.routeName(), "code", "internal", "error", err)
 		return refuse("internal", "internal error").e

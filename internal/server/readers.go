@@ -8,6 +8,7 @@ import (
 	"html/template"
 
 	"github.com/flowfabric/flowfabric/api"
+	"github.com/flowfabric/flowfabric/internal/hint"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -61,7 +62,7 @@ func (s *Server) getProblem(ctx context.Context, x *exchange, r *wire.GetProblem
 		api.CodeInfo
 		Title, Meaning, Advice, Mount string
 	}{
-		info, titleOf(info.Code), cmp.Or(info.Meaning, classTexts[info.Class].meaning), cmp.Or(info.Advice, classTexts[info.Class].advice),
+		info, titleOf(info.Code), cmp.Or(info.Meaning, classTexts[info.Class].meaning), hint.Plain(cmp.Or(info.Advice, classTexts[info.Class].advice)),
 		x.mount,
 	})
 }

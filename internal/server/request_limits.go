@@ -66,7 +66,7 @@ func (k *keyLimits) requestIn(ctx context.Context, namespace string, running boo
 	}
 	return refuse("rate_limited", "the namespace sends more requests a second than it may").after(wait).
 		current("setting", "max_requests_per_second").current("limit", limit).
-		hint("send fewer requests, submit in bulk, or let max_requests_per_second of the namespace be raised")
+		hint("send fewer requests, submit in bulk, or raise `max_requests_per_second` of the namespace")
 }
 
 // activity tracks which namespaces send requests to this process, and bounds those without a setting of their own. A single

@@ -134,7 +134,7 @@ func (s *Server) listApprovals(ctx context.Context, x *exchange, r *wire.ListApp
 func checkTags(f wire.SuspendedFields) error {
 	for _, key := range slices.Sorted(maps.Keys(f.Tags)) {
 		if f.Tags[key] == nil {
-			return refuse("invalid_argument", "say which value the tag has").at("query.tag." + key).hint("write tag.<key>=<value>")
+			return refuse("invalid_argument", "say which value the tag has").at("query.tag." + key).hint("write `tag.KEY=VALUE`")
 		}
 	}
 	return nil

@@ -124,7 +124,7 @@ func (c *Caller) home() (string, error) {
 		return c.Namespaces[0], nil
 	default:
 		return "", base.Errorf(base.CodeNamespaceRequired, "the caller has several namespaces").
-			WithField("header.FlowFabric-Namespace").WithHint("name one of them")
+			WithField("header.FlowFabric-Namespace").WithHint("name one with `FlowFabric-Namespace`")
 	}
 }
 

@@ -59,7 +59,7 @@ func eventsRequest(r *wire.EventsRequest) (engine.EventsRequest, error) {
 		value := r.Tags[key]
 		if value == nil {
 			return engine.EventsRequest{}, base.Errorf(base.CodeInvalidFilter, "the tag has no value").
-				WithField(wire.TagArgument(key)).WithHint("write tag.%s=value", key)
+				WithField(wire.TagArgument(key)).WithHint("write `tag.%s=VALUE`", key)
 		}
 		request.Filter.Tags[key] = *value
 	}

@@ -21,7 +21,7 @@ func (s *Service) listFlows(ctx context.Context, c Caller, r *wire.ListFlowsRequ
 	for _, key := range slices.Sorted(maps.Keys(r.Tags)) {
 		value := r.Tags[key]
 		if value == nil {
-			return api.Page[*api.FlowView]{}, base.Invalid(wire.TagArgument(key), "the tag has no value").WithHint("write tag.%s=value", key)
+			return api.Page[*api.FlowView]{}, base.Invalid(wire.TagArgument(key), "the tag has no value").WithHint("write `tag.%s=VALUE`", key)
 		}
 		query.Tags[key] = *value
 	}

@@ -172,7 +172,7 @@ func (s *Service) delay(ctx context.Context, c Caller, r *wire.DelayRequest) (wi
 	case err != nil:
 		return wire.Left{}, err
 	case b.DelayMS == nil && b.Until.IsZero():
-		return wire.Left{}, base.Errorf(base.CodeMissingField, "say for how long").WithField("until").WithHint("give delay_ms or until")
+		return wire.Left{}, base.Errorf(base.CodeMissingField, "say for how long").WithField("until").WithHint("set `delay_ms` or `until`")
 	}
 	a, err := s.engine.DelayWith(ctx, c.worker(), id, core.DelayCommand{Fence: fence, Until: base.TimeOf(b.Until.Time), Usage: b.Usage}, b.DelayMS)
 	return leftOf(a), err

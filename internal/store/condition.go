@@ -130,7 +130,7 @@ func (s Schema) Newer() error {
 		return nil
 	}
 	return base.Invalid("store", "the store has schema %d, this program knows schema %d", s.Level, s.Known).With(CheckDetail, "schema").
-		WithHint("use a flowfabric that knows schema %d or a later one: flowfabric version tells what it knows", s.Level)
+		WithHint("use a flowfabric that knows schema %d or a later one: flowfabric version shows what it knows", s.Level)
 }
 
 // Older is the refusal of a schema that must be migrated first (U184).

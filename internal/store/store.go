@@ -7,6 +7,7 @@ package store
 
 import (
 	"context"
+	"math"
 	"slices"
 	"time"
 
@@ -235,10 +236,10 @@ type Owned struct {
 	Owner string
 }
 
-// InboxRow is a submission inserted by a user's own transaction (L88).
+// InboxRow is what a user's own transaction has left: a submission (L88), or outcomes of an execution (TxOutcomes).
 type InboxRow struct {
 	ID   base.ID
-	Body []byte
+	Body []byte // the submission; empty: the execution carries outcomes
 }
 
 // Loaded is what Begin, Load or Read found.
@@ -332,7 +333,20 @@ type Changes struct {
 // NextVersion returns the version of a row after a write: the count of its writes in the upper half, and the writer's random bits in the lower
 // half. So two histories of one row with the same number of writes differ: that of a row that was removed and inserted again, and those of a
 // database that was restored without its last commits (R4).
-func NextVersion(version int64, draw uint32) int64 { return (version>>32+1)<<32 | int64(draw) }
+//
+// The version of a row that carries outcomes (TxOutcomes) is negative. A write of the row ends that.
+func NextVersion(version int64, draw uint32) int64 {
+	return ((version&math.MaxInt64)>>32+1)<<32 | int64(draw)
+}
+
+// Carries reports whether a row with that version carries outcomes: a user's own transaction has left them, and nothing may be decided about the
+// execution before they are applied.
+func Carries(version int64) bool { return version < 0 }
+
+// Carrying returns the version of a row to which outcomes were added. The random bits are the writer's, so that no cached copy of the row is written.
+func Carrying(version int64, draw uint32) int64 {
+	return math.MinInt64 | version&math.MaxInt64>>32<<32 | int64(draw)
+}
 
 // TimerKind states what a timer is for. Values are stored.
 type TimerKind uint8
@@ -429,16 +443,42 @@ type Hint struct {
 // TxSubmitter is implemented by stores that accept a submission inside the user's own transaction (L88). tx is a pgx.Tx or a *sql.Tx on this
 // store's database.
 type TxSubmitter interface {
-	// SubmitTx inserts the key (nil: none) and the inbox row, and nothing else. If the key or, failing that, the id exists already, it inserts
+	// SubmitTx inserts the key (nil: none) and the inbox row, and nothing else; other processes get a hint when the transaction commits. If the key or, failing that, the id exists already, it inserts
 	// nothing and returns the existing one (L80). A row without a body is never inserted, only looked up. A transaction on another database is code
 	// wrong_database. After a refusal the transaction can continue.
 	SubmitTx(ctx context.Context, tx any, key *KeyRow, row InboxRow) (existing *Existing, err error)
 }
 
-// Guest accepts submissions for a store that this process has not opened, using only a transaction on its database. Like TxSubmitter it returns
-// wrong_database, and leaves the transaction usable after a refusal.
+// TxOutcomes is implemented by stores in which a user's own transaction can end the lease of an execution, or store what was done under it. What the
+// transaction leaves is applied later, by an engine: it exists if and only if the transaction commits. Like TxSubmitter it returns wrong_database, and
+// leaves the transaction usable after a refusal.
+//
+// From LockTx to its end the user's transaction holds the row of the execution. Nothing can happen to the execution meanwhile, and its row cannot be
+// read for a change after it without the mark that LeaveTx has set (Carries): so nothing comes between the decision of the user's transaction and
+// its outcome.
+type TxOutcomes interface {
+	// LockTx locks the row of an execution, and loads it with docs of its own. It waits for a transaction that holds the row, but never inside the
+	// database, so that it is no part of a deadlock and never aborts the user's transaction; after some seconds the code is store_unavailable. It
+	// returns nil if there is no such execution.
+	LockTx(ctx context.Context, tx any, id base.UUID, docs []DocRef, owned []Owned) (*LockedTx, error)
+	// LeaveTx writes the doc, marks the row of the execution, which LockTx has locked in this transaction, and puts its id into the inbox, without a
+	// body. Other processes get a hint when the transaction commits.
+	LeaveTx(ctx context.Context, tx any, id base.ID, doc Doc) error
+}
+
+// LockedTx is what LockTx has loaded.
+type LockedTx struct {
+	Now       base.Time       // the store's clock, once the row was locked
+	Execution *core.Execution // without input; of its class only the texts
+	Docs      map[DocRef]Doc
+	Owned     map[Owned][]Doc
+}
+
+// Guest accepts submissions and outcomes for a store that this process has not opened, using only a transaction on its database. Like TxSubmitter it
+// returns wrong_database, and leaves the transaction usable after a refusal.
 type Guest interface {
 	TxSubmitter
+	TxOutcomes
 	// Glance reads through the transaction what the checks of a submission need: the clock, the lane of that name, and a small record without
 	// owner, each nil if it does not exist.
 	Glance(ctx context.Context, tx any, lane string, ref DocRef) (Glance, error)
@@ -455,11 +495,6 @@ type Glance struct {
 type Existing struct {
 	KeyRow        // for an id without the key: only the id
 	Body   []byte // its submission while it is in the inbox, as the user's transaction sees it; else nil
-}
-
-// Dumper is implemented by stores whose database has its own means to copy it. It returns the command, without secrets.
-type Dumper interface {
-	DumpLine() string
 }
 
 // Sizer reports how many bytes the database takes on its disk, including indexes and its own logs.

@@ -31,6 +31,10 @@ type Connection struct {
 	Brief   bool              // all claims of a worker but the first wait only briefly, and pause while there is no work
 }
 
+// LeaveTx leaves a command of a worker in a transaction on the database of the store, or only looks for the stored step of a command.
+// The answer has an outcome only if nothing was written.
+type LeaveTx func(ctx context.Context, via Connection, item api.WorkItem, look bool) (api.WorkAnswer, error)
+
 // Options are the options of one operation.
 type Options struct {
 	Key  string        // identifies a repeat for 24 hours; "": the transport generates one

@@ -26,13 +26,13 @@ func (r *SubmitRequest) Submission() (api.Submission, error) {
 	if r.Kind == "" {
 		faults = append(faults, &Error{
 			Code: jsonx.CodeMissingField, Field: "query.kind", Detail: "required when the body is the input itself",
-			Hint: "give ?kind=, or send the submission with Content-Type: application/json",
+			Hint: "set `kind`, or send the submission as application/json",
 		})
 	}
 	for _, key := range slices.Sorted(maps.Keys(r.Tags)) {
 		value := r.Tags[key]
 		if value == nil {
-			faults = append(faults, &Error{Code: jsonx.CodeInvalidArgument, Field: "query.tag." + key, Detail: "the tag has no value", Hint: "write tag." + key + "=value"})
+			faults = append(faults, &Error{Code: jsonx.CodeInvalidArgument, Field: "query.tag." + key, Detail: "the tag has no value", Hint: "write `tag." + key + "=VALUE`"})
 			continue
 		}
 		if s.Tags == nil {

@@ -18,6 +18,10 @@ import (
 type shop interface {
 	// order writes an order and the work for it in one transaction, and takes both back when then fails.
 	order(ctx context.Context, c *flowfabric.Client, number string, s flowfabric.Submission, then func() error) (*flowfabric.Execution, error)
+	// ship writes a shipment and ends the work for it in one transaction.
+	ship(ctx context.Context, t *flowfabric.Task, number, result string) error
+	// shipments counts the shipments of an order.
+	shipments(ctx context.Context, number string) (int, error)
 	// orders counts the orders of that number.
 	orders(ctx context.Context, number string) (int, error)
 	close(ctx context.Context) error
@@ -33,6 +37,11 @@ func openShop(ctx context.Context, store string) (shop, error) {
 
 const (
 	createOrders = "create table if not exists example_orders (number text primary key)"
+	createShips  = "create table if not exists example_shipments (number text primary key)"
+	shipFile     = "insert into example_shipments (number) values (?)"
+	shippedFile  = "select count(*) from example_shipments where number = ?"
+	shipOrder    = "insert into example_shipments (number) values ($1)"
+	shipped      = "select count(*) from example_shipments where number = $1"
 	insertFile   = "insert into example_orders (number) values (?)"
 	countFile    = "select count(*) from example_orders where number = ?"
 	insertOrder  = "insert into example_orders (number) values ($1)"
@@ -47,8 +56,10 @@ func openFile(ctx context.Context, path string) (shop, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := db.ExecContext(ctx, createOrders); err != nil {
-		return nil, err
+	for _, create := range []string{createOrders, createShips} {
+		if _, err := db.ExecContext(ctx, create); err != nil {
+			return nil, err
+		}
 	}
 	return file{db}, nil
 }
@@ -72,6 +83,26 @@ func (f file) order(ctx context.Context, c *flowfabric.Client, number string, s 
 	return x, tx.Commit()
 }
 
+func (f file) ship(ctx context.Context, t *flowfabric.Task, number, result string) error {
+	tx, err := f.db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback() // of what was not committed
+	if _, err := tx.ExecContext(ctx, shipFile, number); err != nil {
+		return err
+	}
+	if err := sqlite.CompleteSQLTx(ctx, tx, t, result); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+func (f file) shipments(ctx context.Context, number string) (n int, err error) {
+	err = f.db.QueryRowContext(ctx, shippedFile, number).Scan(&n)
+	return n, err
+}
+
 func (f file) orders(ctx context.Context, number string) (n int, err error) {
 	err = f.db.QueryRowContext(ctx, countFile, number).Scan(&n)
 	return n, err
@@ -80,17 +111,22 @@ func (f file) orders(ctx context.Context, number string) (n int, err error) {
 func (f file) close(context.Context) error { return f.db.Close() }
 
 // server is a Postgres database.
-type server struct{ conn *pgx.Conn }
+type server struct {
+	url  string
+	conn *pgx.Conn
+}
 
 func openPostgres(ctx context.Context, url string) (shop, error) {
 	conn, err := pgx.Connect(ctx, url)
 	if err != nil {
 		return nil, fmt.Errorf("the shop's database: %w", err)
 	}
-	if _, err := conn.Exec(ctx, createOrders); err != nil {
-		return nil, err
+	for _, create := range []string{createOrders, createShips} {
+		if _, err := conn.Exec(ctx, create); err != nil {
+			return nil, err
+		}
 	}
-	return server{conn}, nil
+	return server{url, conn}, nil
 }
 
 func (p server) order(ctx context.Context, c *flowfabric.Client, number string, s flowfabric.Submission, then func() error) (*flowfabric.Execution, error) {
@@ -110,6 +146,26 @@ func (p server) order(ctx context.Context, c *flowfabric.Client, number string, 
 		return x, err
 	}
 	return x, tx.Commit(ctx)
+}
+
+// ship uses a connection of its own: handlers run beside everything else. A program has a pool.
+func (p server) ship(ctx context.Context, t *flowfabric.Task, number, result string) error {
+	conn, err := pgx.Connect(ctx, p.url)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, shipOrder, number); err != nil {
+			return err
+		}
+		return postgres.CompleteTx(ctx, tx, t, result)
+	})
+}
+
+func (p server) shipments(ctx context.Context, number string) (n int, err error) {
+	err = p.conn.QueryRow(ctx, shipped, number).Scan(&n)
+	return n, err
 }
 
 func (p server) orders(ctx context.Context, number string) (n int, err error) {

@@ -1,5 +1,6 @@
 // Package story is the order-tx example: an order and the work for it are written in one transaction of one database. When it commits
-// both are there, when it is rolled back neither is, and no crash comes between them.
+// both are there, when it is rolled back neither is, and no crash comes between them. The handler writes the shipment and the result of
+// the work in one transaction, too.
 package story
 
 import (
@@ -34,8 +35,8 @@ func tell(ctx context.Context, s *stage.Stage) error {
 	}
 	defer own.close(ctx)
 	w := flowfabric.NewWorker(client, flowfabric.WorkerConfig{Lanes: []string{s.Name}, Logger: s.Log})
-	flowfabric.Handle(w, Ship, func(_ context.Context, _ *flowfabric.Task, order string) (string, error) {
-		return order + " is on its way", nil
+	flowfabric.Handle(w, Ship, func(ctx context.Context, t *flowfabric.Task, order string) (string, error) {
+		return "", own.ship(ctx, t, order, order+" is on its way") // the result is in the transaction
 	})
 	stop := stage.Start(ctx, w)
 	if err := commit(ctx, s, own, writer, client); err != nil {
@@ -73,14 +74,18 @@ func commit(ctx context.Context, s *stage.Stage, own shop, writer, client *flowf
 	if err != nil {
 		return err
 	}
-	if err := client.Nudge(ctx, s.Name); err != nil { // without it the work starts within a second
+	if err := client.Nudge(ctx, s.Name); err != nil { // on Postgres the commit itself is enough
 		return err
 	}
 	result, err := flowfabric.Attach[string](client, x.ID).Result(ctx)
 	if err != nil {
 		return err
 	}
-	s.Show("%s: %s", x.ID, result)
+	shipments, err := own.shipments(ctx, order)
+	if err != nil {
+		return err
+	}
+	s.Show("%s: %s, shipments: %d", x.ID, result, shipments)
 	return show(ctx, s, own, client, order, x.ID)
 }
 

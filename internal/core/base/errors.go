@@ -65,6 +65,9 @@ func (e *Error) With(name string, value any) *Error {
 	return e
 }
 
+// DetailHeld is the detail of a refused renewal that says that a transaction holds the execution.
+const DetailHeld = "held"
+
 // CodeOf returns the code of err, internal if it has none, "" if err is nil.
 func CodeOf(err error) Code {
 	if err == nil {

@@ -174,7 +174,7 @@ func (s *APIKeySettings) IsAdmin() bool { return slices.Contains(s.Roles, "admin
 // LastAdminKey is the refusal to remove the last key that administers all namespaces.
 func LastAdminKey(id string) error {
 	return base.Errorf(base.CodeLastAdminKey, "no other API key than %s administers all namespaces", id).WithField("force").
-		WithHint("create another admin key for * first, or do it by force")
+		WithHint("create another admin key for * first, or set `force`")
 }
 
 // Rotate gives the key a new secret. The old secret stays valid for overlap. Errors: invalid_argument, key_retired.

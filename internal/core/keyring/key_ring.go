@@ -39,7 +39,7 @@ func (r *Ring) ActiveKid() (string, error) {
 	if active := r.set.active(); active != nil {
 		return active.Kid, nil
 	}
-	return "", base.Errorf(base.CodeSigningKeyMissing, "no signing key is active").WithHint("seed or rotate the signing keys")
+	return "", base.Errorf(base.CodeSigningKeyMissing, "no signing key is active").WithHint("use `POST /v1/keys/rotate`")
 }
 
 // Mint makes the token for the fields under the active key (W26); signing_key_missing.

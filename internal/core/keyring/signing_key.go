@@ -145,7 +145,7 @@ func ParseKeySecret(digits string) (KeySecret, error) {
 		}
 	}
 	return KeySecret{}, base.Errorf(base.CodeInvalidSecretHex, "must be %d hexadecimal digits, of bytes that are not all equal", 2*keySecretSize).
-		WithField("secret_hex").WithHint("openssl rand -hex %d makes one", keySecretSize)
+		WithField("secret_hex").WithHint("generate one with `openssl rand -hex %d`", keySecretSize)
 }
 
 // MintKeySecret makes a secret from random bytes. Bytes that are all equal are not random: internal.

@@ -93,7 +93,7 @@ func (s *KeySet) Revoke(fx KeyLog, kid string, force bool) (RevokeOutcome, error
 		return RevokeOutcome{Outcome: OutcomeNoop, Kid: kid}, nil
 	case known.State == KeyActive && !force:
 		return RevokeOutcome{}, base.Errorf(base.CodeKeyActive, "the key %s is active", kid).WithField("force").
-			WithHint("rotate first, or use force: then nothing is signed until the next seed or rotate")
+			WithHint("rotate first, or set `force`: then nothing is signed until the next seed or rotation")
 	}
 	s.edit()
 	known = s.find(kid)

@@ -73,7 +73,7 @@ func (c *keyCache) forgetAll() {
 func (e *Admin) Authenticate(ctx context.Context, text string) (keyring.APIKey, error) {
 	if text == "" {
 		return keyring.APIKey{}, base.Errorf(base.CodeMissingCredentials, "an API key is required").
-			WithHint("send it as Authorization: Bearer ffk_…")
+			WithHint("send one with `Authorization: Bearer`")
 	}
 	secret, err := keyring.ParseAPISecret(text)
 	if err != nil {

@@ -44,6 +44,19 @@ func (e *Admin) Operate(ctx context.Context, c txn.Caller, id base.GivenID, o Op
 	if err := Check(&o.Op); err != nil {
 		return err
 	}
+	cmd := e.NewOperation(c, id, o)
+	if len(o.Locks) > 0 {
+		return e.DoAlone(ctx, cmd)
+	}
+	err := e.Do(ctx, cmd)
+	if base.CodeOf(err) == base.CodeExecutionNotFound && e.Appeared(ctx, id.UUID) {
+		err = e.Do(ctx, cmd)
+	}
+	return err
+}
+
+// NewOperation makes the command of Operate, whose arguments are checked.
+func (e *Admin) NewOperation(c txn.Caller, id base.GivenID, o Operation) txn.Command {
 	cmd := &operatorCommand{Operation: o, e: e, caller: c, id: id}
 	if o.Op.RequestKey != "" {
 		cmd.request = txn.RequestRef(c, o.Name, cmp.Or(o.Target, id.UUID.String()), o.Op.RequestKey)
@@ -53,14 +66,7 @@ func (e *Admin) Operate(ctx context.Context, c txn.Caller, id base.GivenID, o Op
 			cmd.request.Owner = "" // the answer outlives the execution
 		}
 	}
-	if len(o.Locks) > 0 {
-		return e.DoAlone(ctx, cmd)
-	}
-	err := e.Do(ctx, cmd)
-	if base.CodeOf(err) == base.CodeExecutionNotFound && e.Appeared(ctx, id.UUID) {
-		err = e.Do(ctx, cmd)
-	}
-	return err
+	return cmd
 }
 
 // Check checks the arguments that every operator command has.

@@ -127,11 +127,8 @@ func (e *Admin) Config() txn.Config { return e.Cfg }
 func (e *Admin) Backup(ctx context.Context, path string, progress func(done, total int)) error {
 	backuper, ok := e.Store.(store.Backuper)
 	if !ok {
-		refusal := base.Errorf(base.CodeNotImplemented, "this store is copied by its own tools")
-		if dumper, ok := e.Store.(store.Dumper); ok {
-			refusal = refusal.WithHint("run: %s (the password comes from PGPASSWORD or ~/.pgpass)", dumper.DumpLine())
-		}
-		return refusal
+		return base.Errorf(base.CodeNotImplemented, "a server does not back up Postgres").
+			WithHint("run this where pg_dump is installed: flowfabric backup FILE --store postgres://…")
 	}
 	if err := backuper.Backup(ctx, path, progress); err != nil {
 		return txn.PublicFault(err)

@@ -95,7 +95,7 @@ func (s *startJob) match(ctx context.Context, e *Jobs) error {
 		return err
 	}
 	if r.MaxAffected != nil && matched > *r.MaxAffected {
-		return base.Errorf(base.CodeBulkLimitExceeded, "%d executions match, at most %d may be affected", matched, *r.MaxAffected).
+		return base.Errorf(base.CodeBulkLimitExceeded, "more than %d executions match", *r.MaxAffected).
 			With("matched", matched).With("max_affected", *r.MaxAffected)
 	}
 	s.job = job{ID: e.Mint(), Caller: s.caller, Action: r.Action, Args: r.Args, Filter: r.Filter, IDs: r.IDs, Reason: r.Reason, State: "running", Total: matched, Rate: r.RatePerSecond}

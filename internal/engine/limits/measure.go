@@ -34,6 +34,14 @@ func (e *Admission) measure() {
 	e.OnPart("budgets", e.readBudgets)
 }
 
+// limitedBy makes the series of the breaches of a dimension that a budget limits, so that rate() sees the first one.
+func (m *meter) limitedBy(dimension string) {
+	m.breaches.With(dimension, "soft", core.ActionNone)
+	for _, action := range []string{core.ActionNone, "failed", "suspended", "cancelled"} {
+		m.breaches.With(dimension, "hard", action)
+	}
+}
+
 // CountFull counts a claim that found its lane at the cap.
 func (e *Admission) CountFull() { e.meter.atCap.Inc() }
 
@@ -74,6 +82,7 @@ func (e *Admission) readBudgets(ctx context.Context, r *txn.StoreReading) ([]met
 		for name := range b.Dimensions {
 			of, view := [2]string{label, e.Meter.Dimensions.Value(name)}, b.View(name)
 			reserved[of] += float64(view.Reserved)
+			e.meter.limitedBy(of[1])
 			if view.EffectiveHard != nil {
 				ratios[of] = max(ratios[of], float64(view.Used)/float64(*view.EffectiveHard))
 			}

@@ -112,7 +112,7 @@ func (e *Admission) checkQuotaUnused(ctx context.Context, id string) error {
 }
 
 func quotaInUse(id, why string, args ...any) error {
-	return base.Errorf(base.CodeQuotaInUse, "quota %q is in use: "+why, append([]any{id}, args...)...).WithHint("force lets them run without it")
+	return base.Errorf(base.CodeQuotaInUse, "quota %q is in use: "+why, append([]any{id}, args...)...).WithHint("with `force` they run without it")
 }
 
 // unfinished are the statuses that are not terminal.

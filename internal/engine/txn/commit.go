@@ -30,6 +30,9 @@ func (u *Tx) Commit(ctx context.Context, commands []string) error {
 			return err
 		}
 	}
+	if err := u.carries(); err != nil {
+		return err
+	}
 	// Everything is decided and locked. What follows only turns state into rows.
 	u.gather()
 	if u.empty() {

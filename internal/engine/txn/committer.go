@@ -171,6 +171,7 @@ func (c *committer) take(n int) []*Request {
 //   - Commands whose rows other transactions hold are set apart (held_rows.go); the others are tried again at once.
 //   - Conflict: something from a cache was stale, or a key or id exists already. The cached rows are dropped, and the batch is tried again with
 //     everything loaded under locks (careful). If work was being handed to claims, it is tried again without that first.
+//   - An execution carries outcomes (outcomes.go): they are applied in a transaction of their own, then the batch is tried again.
 //   - Stale: the dictionary or the incarnation of the database has changed. It is tried again with the new dictionary.
 //   - Retry: a deadlock or a serialization failure. It is tried again after a short pause.
 //   - Busy: a lock was not free and the store cannot name its row. outwait and stillBusy handle that.
@@ -207,6 +208,10 @@ func (e *Engine) processAs(batch []*Request, began BatchMode) {
 		case kind == store.Conflict && try < 8:
 			mode.Careful = true
 			e.invalidate(batch)
+		case carriedBy(err) != nil && try < 8:
+			if batch, err = e.applyFirst(batch, carriedBy(err)); err != nil {
+				e.Pause(try)
+			}
 		case kind == store.Stale && try < 8:
 			if dictErr := e.Dict.beyond(e.Background(), known); dictErr != nil {
 				e.answerAll(batch, PublicFault(dictErr))
@@ -261,7 +266,7 @@ func (e *Engine) attempt(batch []*Request, mode BatchMode) (rest []*Request, err
 	since := e.Incarnation()
 	want := store.Want{Patient: mode.patient}
 	cached := e.useCached(batch, mode, &want)
-	u, err := e.beginHeeding(ctx, since, want, mode.line)
+	u, err := e.beginHeeding(ctx, since, want, mode.line, appliedBy(batch))
 	defer func() {
 		// The order matters. A panic becomes an error first, so that the rest runs in any case. The rollback (without effect after a commit) frees
 		// the rows, and only then are they reported as free: a pick that looks at once must find them so. Last, the commands whose rows others hold
@@ -381,7 +386,7 @@ func PublicFault(err error) error {
 		return refusal
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return base.Errorf(base.CodeTimeout, "gave up before the answer came: %w", err).WithHint("the same call again is safe")
+		return base.Errorf(base.CodeTimeout, "gave up before the answer came: %w", err).WithHint("repeat it: the same call again is safe")
 	}
 	switch store.FaultOf(err) {
 	case store.Unknown:
@@ -396,6 +401,9 @@ func PublicFault(err error) error {
 
 // busyFault returns the answer for a command that waited for a lock in vain.
 func busyFault(cmd Command, err error) error {
+	if own, ok := cmd.(interface{ HeldError() error }); ok {
+		return own.HeldError()
+	}
 	if waitsOnce(cmd) {
 		return HeldByOpenTransaction()
 	}

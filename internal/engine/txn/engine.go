@@ -42,6 +42,7 @@ type Engine struct {
 	Meter          *meter
 	Gauges         *gauges
 	extensions     extensions
+	inboxKick      chan struct{} // see LookAtInbox
 	Notes          *quiet.Log
 	Health         health
 	alone          chan struct{} // one token for each command that may run alone at a time
@@ -79,7 +80,7 @@ func New(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
 	e.Rates = newRates()
 	e.rows = newRowCache()
 	e.alone, e.Checks = make(chan struct{}, aloneAtOnce), make(chan struct{}, aloneAtOnce)
-	e.Waiters = newWaiters()
+	e.Waiters, e.inboxKick = newWaiters(), make(chan struct{}, 1)
 	e.Sweep = newSweeper(e)
 	e.Log = newLogReader(e)
 	e.Follower = newFollower(e)
@@ -128,6 +129,7 @@ func (e *Engine) start() {
 	}
 	loop(inHint, e.Hints.run)
 	loop(inHint, e.Hints.listen)
+	loop(inHint, e.watchInbox)
 	loop(inLog, e.Log.run)
 	loop(inLog, e.watch)
 	for _, run := range e.extensions.loops {

@@ -22,6 +22,7 @@ type extensions struct {
 	tasks    map[string]taskRule
 	starts   []func(context.Context) error
 	ingest   func(context.Context)
+	outcomes func(context.Context, []base.UUID) ([]Command, error)
 	loops    []func(context.Context)
 	closes   []func(context.Context)
 }

@@ -163,6 +163,6 @@ func (h *hinter) hear(ctx context.Context, hint store.Hint) {
 		h.e.Log.look()
 	}
 	if hint.Inbox && !h.e.Cfg.NoTimers {
-		h.e.Ingest(ctx)
+		h.e.LookAtInbox()
 	}
 }

@@ -36,7 +36,7 @@ func (e *Engine) Appeared(ctx context.Context, id base.UUID) bool {
 func (e *Engine) ProcessBeside(cmds []Command) (err error) {
 	batch := make([]*Request, len(cmds))
 	for i, cmd := range cmds {
-		batch[i] = &Request{Command: cmd, Done: make(chan struct{}), began: e.Meter.now(), stays: true}
+		batch[i] = e.beside(cmd)
 	}
 	e.Process(batch)
 	for _, r := range batch {
@@ -46,4 +46,8 @@ func (e *Engine) ProcessBeside(cmds []Command) (err error) {
 		}
 	}
 	return err
+}
+
+func (e *Engine) beside(cmd Command) *Request {
+	return &Request{Command: cmd, Done: make(chan struct{}), began: e.Meter.now(), stays: true}
 }

@@ -89,6 +89,7 @@ func newMeter(clock func() time.Duration) *meter {
 		m.retries, m.renewals, m.lapsed, m.reclaims, m.fenced, m.followups, m.timers, m.purged, m.auditRows,
 	}
 	m.fixed()
+	m.begin()
 	return m
 }
 
@@ -115,6 +116,14 @@ func (m *meter) fixed() {
 	}
 	for kind := range m.faults {
 		m.faults[kind] = faults.With(store.FaultKind(kind).String())
+	}
+}
+
+// begin makes the series of user-defined labels that every installation has, so that rate() sees their first increase.
+func (m *meter) begin() {
+	m.lane(base.DefaultLane)
+	for _, command := range []string{"renew", "progress", "step", "complete", "fail", "release", "delay", "suspend"} {
+		m.fenced.With(command)
 	}
 }
 

@@ -58,6 +58,12 @@ func (m *meter) lane(name string) *laneMeter {
 	if l == nil {
 		l = &laneMeter{label: label, startLatency: m.startLatency.With(label)}
 		m.byLane[label] = l
+		// Series that exist from the start let rate() see their first increase.
+		m.lapsed.With(label)
+		m.reclaims.With(label)
+		for _, category := range []string{"transient", "timeout", "infra_crash"} {
+			m.retries.With(label, m.categories.Value(category))
+		}
 	}
 	return l
 }

@@ -11,14 +11,20 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// ReadOne reads one execution with the other rows of want. An execution in the inbox is adopted first (L88).
+// ReadOne reads one execution with the other rows of want. An execution in the inbox is adopted first (L88), and outcomes that it carries are applied.
 func (e *Engine) ReadOne(ctx context.Context, c Caller, id base.GivenID, want store.Want) (*store.Loaded, *core.Execution, error) {
+	applied := false
 	for adopted := false; ; adopted = true {
 		loaded, err := e.Store.Read(ctx, want)
 		if err != nil {
 			return nil, nil, PublicFault(err)
 		}
 		if x := loaded.Executions[id.UUID]; x != nil && id.Names(x.ID) && c.Sees(x.Class.Namespace) {
+			if store.Carries(x.Version) && !applied {
+				// What cannot be applied now, because the user's next transaction holds the row, is not shown yet.
+				_, applied = e.ApplyOutcomes(ctx, []base.UUID{id.UUID}), true
+				continue
+			}
 			gone, err := e.Vanished(ctx, x)
 			if err != nil {
 				return nil, nil, err

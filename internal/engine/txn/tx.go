@@ -43,6 +43,8 @@ type Tx struct {
 	Passed  map[base.UUID]store.Lock // what a pick has passed over for that reason and cannot settle
 	heeds   bool                     // it does not wait for rows that are known to be held
 	line    *heldLine
+	applies map[base.UUID]bool // executions whose outcomes its commands apply (outcomes.go)
+	carried []base.UUID        // others that carry outcomes: it must not be committed
 
 	Row       base.UUID // the row being handled; a panic is attributed to it
 	Advancing bool      // the ends of members are being applied to their graphs
@@ -152,9 +154,10 @@ func (e *Engine) beginSince(ctx context.Context, since string, want store.Want) 
 }
 
 // beginHeeding is beginSince for a batch of commands: it does not wait for rows that are known to be held. line is the line that the commands come
-// from, or nil. If it returns an error, the transaction may still be non-nil: its transaction has ended, and it shows what was loaded by then.
-func (e *Engine) beginHeeding(ctx context.Context, since string, want store.Want, line *heldLine) (*Tx, error) {
-	u := &Tx{Engine: e, Since: since, heeds: true, line: line}
+// from, or nil; applies are the executions whose outcomes the commands apply. If it returns an error, the transaction may still be non-nil: its
+// transaction has ended, and it shows what was loaded by then.
+func (e *Engine) beginHeeding(ctx context.Context, since string, want store.Want, line *heldLine, applies map[base.UUID]bool) (*Tx, error) {
+	u := &Tx{Engine: e, Since: since, heeds: true, line: line, applies: applies}
 	err := u.begin(ctx, want)
 	if u.StoreTx == nil {
 		return nil, err
@@ -171,7 +174,21 @@ func (e *Engine) BeginPick(ctx context.Context, since string, want store.Want) (
 	return u, nil
 }
 
+// begin opens the unit, and applies the outcomes of executions that it meets first.
 func (u *Tx) begin(ctx context.Context, want store.Want) error {
+	for try := 0; ; try++ {
+		err := u.beginOnce(ctx, want)
+		ids := carriedBy(err)
+		if ids == nil || try == mostOutcomeTries {
+			return err
+		}
+		if err := u.Engine.ApplyOutcomes(ctx, ids); err != nil {
+			return &store.Fault{Kind: store.Retry, Err: err}
+		}
+	}
+}
+
+func (u *Tx) beginOnce(ctx context.Context, want store.Want) error {
 	e, began := u.Engine, u.Engine.Meter.now()
 	tx, loaded, err := e.Store.Begin(ctx, want)
 	if e.Failed(err) != nil {
@@ -179,6 +196,10 @@ func (u *Tx) begin(ctx context.Context, want store.Want) error {
 	}
 	dict, err := e.dictionaryOf(ctx, u.Since, loaded)
 	if err != nil {
+		tx.Rollback(ctx)
+		return err
+	}
+	if err := u.meetsCarried(loaded); err != nil {
 		tx.Rollback(ctx)
 		return err
 	}
@@ -223,6 +244,9 @@ func (u *Tx) Load(ctx context.Context, want store.Want) error {
 		u.Now = max(u.Now, loaded.Now) // whether an epoch has ended is judged by the clock read after the lock (BI9)
 	}
 	u.Absorb(want, loaded)
+	if err := u.carries(); err != nil {
+		return err
+	}
 	if len(want.ShareLanes) > 0 && u.version > u.Dict.Version { // a rule may have changed before the lanes were locked (S36)
 		return &store.Fault{Kind: store.Stale, Err: errRulesChanged}
 	}
@@ -247,6 +271,9 @@ func (u *Tx) Absorb(want store.Want, loaded *store.Loaded) {
 	for id, x := range loaded.Executions {
 		if u.Entries[id] == nil {
 			u.Entries[id] = loadedEntry(x)
+			if store.Carries(x.Version) && !u.applies[id] {
+				u.carried = append(u.carried, id)
+			}
 		}
 	}
 	for id, err := range loaded.Unreadable {

@@ -27,6 +27,9 @@ func (e *Waits) measure() {
 	m.suspensions, m.resumes = e.NewCounter(metrics.Suspensions), e.NewCounter(metrics.Resumes)
 	m.signals, m.approvals = e.NewCounter(metrics.Signals), e.NewCounter(metrics.Approvals)
 	m.tokensRefused = e.NewCounter(metrics.TokensRefused)
+	for _, decision := range []string{"approved", "rejected"} { // those of every installation: rate() sees the first one
+		m.approvals.With(m.decisions.Value(decision))
+	}
 	e.CountEvents(func(ev *core.Event) { m.suspensions.With(ev.Data.Text("reason_code")).Inc() }, "execution.suspended")
 	e.CountEvents(func(ev *core.Event) { m.resumes.With(ev.Data.Text("cause")).Inc() }, "execution.resumed")
 	e.CountEvents(m.signal, "signal.accepted")

@@ -25,8 +25,25 @@ func (e *Waits) Suspend(ctx context.Context, c txn.Caller, id base.GivenID, cmd 
 	}
 	var answer SuspendAnswer
 	var recorded recordedSuspend
-	err := e.Operate(ctx, c, id, admin.Operation{
-		Name: "suspend", Op: txn.Operator{RequestKey: c.RequestKey}, Args: []any{cmd.Fingerprint(), cmd.IdempotencyKey}, Answer: &recorded,
+	err := e.Operate(ctx, c, id, e.suspendOperation(c, cmd, &answer, &recorded))
+	if err != nil {
+		return SuspendAnswer{}, err
+	}
+	for i := range answer.Waitpoints {
+		e.known.add(&answer.Waitpoints[i])
+	}
+	if answer.Repeated {
+		c.Again()
+	}
+	var data WaitData
+	data.signalsWithin(id.UUID, answer.Signals, WaitBytes)
+	return answer, e.fill(ctx, c, id, &data)
+}
+
+// suspendOperation is the command of Suspend.
+func (e *Waits) suspendOperation(c txn.Caller, cmd core.SuspendCommand, answer *SuspendAnswer, recorded *recordedSuspend) admin.Operation {
+	return admin.Operation{
+		Name: "suspend", Op: txn.Operator{RequestKey: c.RequestKey}, Args: []any{cmd.Fingerprint(), cmd.IdempotencyKey}, Answer: recorded,
 		Fence: &cmd.Fence, Wants: wantWaits, Docs: freshRefs(cmd.Waitpoints),
 		Act: func(u *txn.Tx, x *core.Execution, fx *core.Effects) (bool, error) {
 			c.AsWorker(x, fx)
@@ -40,8 +57,8 @@ func (e *Waits) Suspend(ctx context.Context, c txn.Caller, id base.GivenID, cmd 
 			if err != nil {
 				return false, err
 			}
-			answer, err = suspendAnswer(ring, x, known(d, fx), got)
-			recorded = recordedSuspend{SuspensionID: got.SuspensionID, Satisfied: got.Satisfied}
+			*answer, err = suspendAnswer(ring, x, known(d, fx), got)
+			*recorded = recordedSuspend{SuspensionID: got.SuspensionID, Satisfied: got.Satisfied}
 			return !got.Repeated, err
 		},
 		Repeat: func(u *txn.Tx, x *core.Execution) error {
@@ -53,22 +70,46 @@ func (e *Waits) Suspend(ctx context.Context, c txn.Caller, id base.GivenID, cmd 
 			if err != nil {
 				return err
 			}
-			answer, err = suspendAnswer(ring, x, d, got)
+			*answer, err = suspendAnswer(ring, x, d, got)
 			return err
 		},
-	})
+	}
+}
+
+// NewLeftSuspend makes the command that applies a suspend which a user's own transaction has left. A wait that is over by then is handed back at once: the
+// handler has ended, and when it is called again it passes the wait.
+func (e *Waits) NewLeftSuspend(c txn.Caller, id base.GivenID, cmd core.SuspendCommand) txn.Command {
+	op := e.suspendOperation(c, cmd, &SuspendAnswer{}, &recordedSuspend{})
+	suspend := op.Act
+	op.Act = func(u *txn.Tx, x *core.Execution, fx *core.Effects) (bool, error) {
+		changed, err := suspend(u, x, fx)
+		if err != nil || x.Status == core.Suspended {
+			return changed, err
+		}
+		_, err = x.Release(fx, core.ReleaseCommand{Fence: cmd.Fence, Reason: "the wait is over", Recorded: u.Record(x.ID.UUID, cmd.Fence.Epoch)})
+		return true, err
+	}
+	return e.NewOperation(c, id, op)
+}
+
+// CheckLeftSuspend checks a suspend that a user's own transaction leaves, on an execution that is settled and the docs of WaitStateKey. It returns the
+// suspension if the wait is over, else the zero UUID.
+func CheckLeftSuspend(x *core.Execution, now base.Time, docs []store.Doc, cmd core.SuspendCommand, mint func() base.UUID) (over base.UUID, err error) {
+	d, err := waitStateOf(docs)
 	if err != nil {
-		return SuspendAnswer{}, err
+		return base.UUID{}, err
 	}
-	for i := range answer.Waitpoints {
-		e.known.add(&answer.Waitpoints[i])
+	cmd.Mint = mint
+	switch known, err := x.CheckSuspend(now, d, cmd); {
+	case err != nil:
+		return base.UUID{}, err
+	case known == nil:
+		return base.UUID{}, nil
+	case known.Satisfied:
+		return known.SuspensionID, nil
+	default:
+		return base.UUID{}, x.NotActive()
 	}
-	if answer.Repeated {
-		c.Again()
-	}
-	var data WaitData
-	data.signalsWithin(id.UUID, answer.Signals, WaitBytes)
-	return answer, e.fill(ctx, c, id, &data)
 }
 
 // freshRefs names where waitpoints stand that the caller has given ids.

@@ -14,7 +14,8 @@ import (
 )
 
 // A submission inside the user's own transaction writes one row into the inbox and locks nothing else (L88). Engines adopt such rows, that is, turn
-// them into executions: at the first command or read that misses the id, on Nudge, on a hint, or by the poll.
+// them into executions: at the first command or read that misses the id, on Nudge, on a hint, or by the poll. Rows without a submission stand for
+// outcomes (outcome.go).
 
 const adoptLimit = 500
 
@@ -260,12 +261,21 @@ func (e *Work) adopt(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	batch := make([]txn.Command, 0, len(loaded.Inbox))
+	var carry []base.UUID
 	for _, row := range loaded.Inbox {
+		if len(row.Body) == 0 {
+			carry = append(carry, row.ID.UUID)
+			continue
+		}
 		cmd, err := e.newAdoption(ctx, row)
 		if err != nil {
 			return 0, err
 		}
 		batch = append(batch, cmd)
 	}
-	return len(batch), e.ProcessBeside(batch) // what stays in the inbox is found by the next look
+	outcomes, err := e.outcomesOf(ctx, carry)
+	if err != nil {
+		return 0, err
+	}
+	return len(loaded.Inbox), e.ProcessBeside(append(batch, outcomes...)) // what stays in the inbox is found by the next look
 }

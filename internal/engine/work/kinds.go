@@ -9,6 +9,7 @@ import (
 const (
 	docStep      store.DocKind = 4  // owner: execution; key: run index and name
 	docSteps     store.DocKind = 5  // owner: execution; how many steps there are, and which runs see which
+	docOutcomes  store.DocKind = 44 // owner: execution; what users' own transactions have done under its lease, there until it is applied
 	docRetention store.DocKind = 40 // one record: the default retention that was last in force; absent: the built-in one
 )
 

@@ -25,6 +25,14 @@ func (r *renew) Carried() *core.Fence { return &r.ref.Fence }
 
 func (r *renew) Want(w *store.Want, _ bool) { w.Executions = append(w.Executions, r.ref.ID.UUID) }
 
+// WaitsOnce bounds how long it waits for a transaction of a user that holds the execution: the holder of the lease must know in time.
+func (r *renew) WaitsOnce() {}
+
+// HeldError is the answer if it has waited in vain. While the transaction is open nobody else can get the lease.
+func (r *renew) HeldError() error {
+	return base.Errorf(base.CodeStoreUnavailable, "a transaction holds the execution").With(base.DetailHeld, true).WithRetryAfter(1000)
+}
+
 func (r *renew) Target() base.UUID { return r.ref.ID.UUID }
 
 func (r *renew) Decide(u *txn.Tx) error {

@@ -23,7 +23,7 @@ func (s *Submit) noBudgets() error {
 		return nil
 	}
 	return base.Errorf(base.CodeInvalidPolicy, "budgets are not made in a transaction of the caller").WithField("budgets").
-		WithHint("create them first and name them in budget_ids")
+		WithHint("create them first and name them in `budget_ids`")
 }
 
 // Behind locks the budgets above those that the submit makes.

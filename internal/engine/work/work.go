@@ -1,7 +1,8 @@
 // Package work does what clients, workers and operators ask of single executions: it submits them, also in users' own transactions, ends them under
 // leases, keeps their steps, changes them for operators, lists and counts them. It keeps the records of lanes and of worker instances, too.
 //
-// Where to start reading: submit.go (one submission as a command), adopt.go (submissions in the inbox), worker_commands.go and leases.go (commands under
+// Where to start reading: submit.go (one submission as a command), adopt.go (submissions in the inbox),
+// outcome.go (outcomes in it), worker_commands.go and leases.go (commands under
 // a lease), lanes.go, workers.go.
 package work
 
@@ -28,6 +29,7 @@ func New(e *waits.Waits) *Work {
 	w := &Work{Waits: e, Drains: newDrains(), adopting: txn.NewCallLock()}
 	w.Ready.e = w
 	e.OnInbox(w.adoptAll)
+	e.OnOutcomes(w.outcomesOf)
 	e.OnReborn(w.Drains.ForgetAll)
 	e.OnStart(w.startRetention)
 	e.OnTimer(txn.TimerWorkers, txn.TimerRule{Label: "worker", Do: w.sweepWorkers, Together: true})

@@ -8,17 +8,21 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 	"github.com/flowfabric/flowfabric/internal/store/sqltext"
 )
 
-// guest accepts submissions through a transaction of the user.
+// guest accepts submissions and outcomes through a transaction of the user.
 type guest struct {
 	tables       string // the schema of the database that has them; "": where the search path of the transaction finds them
 	installation base.UUID
 	cold         map[string]string
+	policies     store.Policies
+	now          func() base.Time // replaces the database's clock; nil: nothing does
+	clock        clock.Clock      // measures pauses
 }
 
 // NewGuest returns the guest of a store that another process has open; info is the Info of that store.
@@ -30,11 +34,16 @@ func newGuest(tables string, installation base.UUID) (*guest, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &guest{tables: tables, installation: installation, cold: cold}
+	g := &guest{tables: tables, installation: installation, cold: cold, clock: clock.System()}
 	if tables != "" {
 		g.cold = g.in(tables)
 	}
 	return g, nil
+}
+
+// guest returns what accepts submissions and outcomes for this store.
+func (s *Store) guest() *guest {
+	return &guest{tables: s.schema, cold: s.cold, installation: s.info.Installation, now: s.cfg.Now, clock: s.cfg.Clock}
 }
 
 // in returns the statements for tables in that schema.
@@ -51,20 +60,21 @@ const guestTimeout = 30 * time.Second
 
 // visit is a guest in one transaction.
 type visit struct {
-	query ownTx
+	*guest
+	ownTx
 	texts map[string]string
 }
 
 // enter wraps the user's transaction.
 func (g *guest) enter(ctx context.Context, tx any) (*visit, error) {
-	query, err := ownTxOf(tx)
+	own, err := ownTxOf(tx)
 	if err != nil {
 		return nil, err
 	}
-	v := &visit{query: query, texts: g.cold}
+	v := &visit{guest: g, ownTx: own, texts: g.cold}
 	schema := g.tables
 	if schema == "" {
-		if err := query(ctx, g.cold["find_installation"]).Scan(&schema); err != nil {
+		if err := own.query(ctx, g.cold["find_installation"]).Scan(&schema); err != nil {
 			return nil, absent(err)
 		}
 		v.texts = g.in(schema)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -67,7 +68,18 @@ const (
 )
 
 // channel is the notification channel of the processes on this database.
-func (s *Store) channel() string { return "flowfabric_" + s.info.Installation.String()[:8] }
+func (s *Store) channel() string { return channelOf(s.info.Installation) }
+
+func (g *guest) channel() string { return channelOf(g.installation) }
+
+func channelOf(installation base.UUID) string { return "flowfabric_" + installation.String()[:8] }
+
+// commitNote is the hint that a user's own transaction sends with its commit: every process looks at the inbox, also the one of the transaction.
+// Postgres sends equal notifications of a transaction once.
+func commitNote() string {
+	m := message{From: "tx", Inbox: true}
+	return string(m.payload())
+}
 
 // Notify sends a hint to every process on this database.
 func (s *Store) Notify(ctx context.Context, hint store.Hint) error {

@@ -211,10 +211,13 @@ func (l *load) keep(r *store.Row, class *core.Class) error {
 
 // executionRow reads the columns of an execution. Origin and State are valid until the next row is read.
 func executionRow(r row) store.Row {
-	out := store.Row{ID: r.uuid(0), Class: r.int(1), N: uint8(r.smallint(2)), Origin: r[3], Input: r.blob(4), Order: r.bigint(6), Version: int64(r.int(7))<<32 | int64(uint32(r.int(9))), State: r[8]}
+	out := store.Row{ID: r.uuid(0), Class: r.int(1), N: uint8(r.smallint(2)), Origin: r[3], Input: r.blob(4), Order: r.bigint(6), Version: versionOf(r.int(7), r.int(9)), State: r[8]}
 	out.Status, out.Reason, out.Next = fromStage(r.smallint(5))
 	return out
 }
+
+// versionOf joins the count of writes and the random bits of the last writer (store.NextVersion).
+func versionOf(count, draw int32) int64 { return int64(count)<<32 | int64(uint32(draw)) }
 
 func (l *load) addHistory(t *trip) {
 	refs := l.want.History

@@ -17,22 +17,66 @@ const (
 	submitHeld    = 2
 )
 
-// ownTx is the user's transaction, from either library: it returns one row of one statement.
-type ownTx func(ctx context.Context, sql string, values ...any) interface{ Scan(...any) error }
+// ownTx is the user's transaction, from either library.
+type ownTx struct {
+	query func(ctx context.Context, sql string, values ...any) scanner // one row of one statement
+	each  func(ctx context.Context, read func(scanner) error, sql string, values ...any) error
+}
+
+type scanner interface{ Scan(values ...any) error }
 
 func ownTxOf(tx any) (ownTx, error) {
 	switch tx := tx.(type) {
 	case pgx.Tx:
-		return func(ctx context.Context, sql string, values ...any) interface{ Scan(...any) error } {
-			// Leaves no prepared statements on a connection that belongs to the user.
-			return tx.QueryRow(ctx, sql, append([]any{pgx.QueryExecModeExec}, values...)...)
-		}, nil
+		return ofPgx(tx), nil
 	case *sql.Tx:
-		return func(ctx context.Context, sql string, values ...any) interface{ Scan(...any) error } {
-			return tx.QueryRowContext(ctx, sql, values...)
-		}, nil
+		return ofSQL(tx), nil
 	default:
-		return nil, base.Invalid("tx", "%T is no transaction that this store can use", tx).WithHint("pass a pgx.Tx or a *sql.Tx")
+		return ownTx{}, base.Invalid("tx", "%T is no transaction that this store can use", tx).WithHint("pass a pgx.Tx or a *sql.Tx")
+	}
+}
+
+// ofPgx leaves no prepared statements on a connection that belongs to the user.
+func ofPgx(tx pgx.Tx) ownTx {
+	with := func(values []any) []any { return append([]any{pgx.QueryExecModeExec}, values...) }
+	return ownTx{
+		query: func(ctx context.Context, sql string, values ...any) scanner {
+			return tx.QueryRow(ctx, sql, with(values)...)
+		},
+		each: func(ctx context.Context, read func(scanner) error, sql string, values ...any) error {
+			rows, err := tx.Query(ctx, sql, with(values)...)
+			if err != nil {
+				return err
+			}
+			defer rows.Close()
+			for rows.Next() {
+				if err := read(rows); err != nil {
+					return err
+				}
+			}
+			return rows.Err()
+		},
+	}
+}
+
+func ofSQL(tx *sql.Tx) ownTx {
+	return ownTx{
+		query: func(ctx context.Context, sql string, values ...any) scanner {
+			return tx.QueryRowContext(ctx, sql, values...)
+		},
+		each: func(ctx context.Context, read func(scanner) error, sql string, values ...any) error {
+			rows, err := tx.QueryContext(ctx, sql, values...)
+			if err != nil {
+				return err
+			}
+			defer rows.Close() //nolint:errcheck // Err has it
+			for rows.Next() {
+				if err := read(rows); err != nil {
+					return err
+				}
+			}
+			return rows.Err()
+		},
 	}
 }
 
@@ -45,8 +89,7 @@ func (s *Store) SubmitTx(ctx context.Context, tx any, key *store.KeyRow, row sto
 	if err != nil {
 		return nil, err
 	}
-	own := &guest{tables: s.schema, cold: s.cold, installation: s.info.Installation}
-	v, err := own.enter(ctx, tx)
+	v, err := s.guest().enter(ctx, tx)
 	if err != nil {
 		return nil, err
 	}
@@ -69,8 +112,8 @@ func (v *visit) submit(ctx context.Context, now base.Time, key *store.KeyRow, ro
 	var foundFingerprint, foundBody []byte
 	var foundExpires sql.NullInt64
 	err := v.query(ctx, v.texts["submit"], space, namespace, keyText, fingerprint, expires,
-		row.ID.UUID.String(), int16(row.ID.N), body, int64(now)).
-		Scan(&outcome, &foundID, &foundN, &foundFingerprint, &foundExpires, &foundBody)
+		row.ID.UUID.String(), int16(row.ID.N), body, int64(now), v.channel(), commitNote()).
+		Scan(&outcome, &foundID, &foundN, &foundFingerprint, &foundExpires, &foundBody, new(sql.NullString))
 	switch {
 	case err != nil:
 		return nil, fault(err)
@@ -79,7 +122,10 @@ func (v *visit) submit(ctx context.Context, now base.Time, key *store.KeyRow, ro
 	case outcome == submitHeld:
 		return nil, base.Errorf(base.CodeIdempotencyInProgress, "another open transaction submits the same key or id")
 	}
-	found := &store.Existing{Body: foundBody}
+	found := &store.Existing{}
+	if len(foundBody) > 0 { // otherwise its execution carries outcomes
+		found.Body = foundBody
+	}
 	found.Fingerprint, found.ExpiresAt = foundFingerprint, base.Time(foundExpires.Int64)
 	if foundFingerprint != nil {
 		found.Key = key.Key

@@ -14,9 +14,10 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store/sqltext"
 )
 
-// guest accepts submissions through a transaction of the user.
+// guest accepts submissions and outcomes through a transaction of the user.
 type guest struct {
 	statements map[string]string
+	policies   store.Policies
 	info       store.Info
 	now        func() base.Time
 	patience   time.Duration // for other writers

@@ -16,12 +16,16 @@ import (
 // SubmitTx inserts a submission into the inbox in the user's own transaction (L88). tx is a *sql.Tx on this very file. Codes: wrong_database,
 // store_unavailable (the transaction may not write now, and perhaps never).
 func (s *Store) SubmitTx(ctx context.Context, tx any, key *store.KeyRow, row store.InboxRow) (*store.Existing, error) {
-	own := &guest{statements: s.statements, info: s.Info(), now: s.now, patience: s.cfg.BusyTimeout}
-	existing, err := own.SubmitTx(ctx, tx, key, row)
+	existing, err := s.guest().SubmitTx(ctx, tx, key, row)
 	if existing != nil && err == nil {
 		err = s.settled(ctx) // the user's connection sees commits that are not durable yet
 	}
 	return existing, err
+}
+
+// guest returns what accepts submissions and outcomes for this store.
+func (s *Store) guest() *guest {
+	return &guest{statements: s.statements, info: s.Info(), now: s.now, patience: s.cfg.BusyTimeout}
 }
 
 // SubmitTx inserts a submission into the inbox, like that of an open store.
@@ -104,10 +108,14 @@ func (g *guest) existing(ctx context.Context, own *sql.Tx, key *store.KeyRow, id
 	if found == nil || err != nil {
 		return nil, err
 	}
-	if err := own.QueryRowContext(ctx, g.statements["submission of"], found.ID.UUID[:]).Scan(&found.Body); !errors.Is(err, sql.ErrNoRows) {
-		return found, err
+	err = own.QueryRowContext(ctx, g.statements["submission of"], found.ID.UUID[:]).Scan(&found.Body)
+	if len(found.Body) == 0 { // there is none, or its execution carries outcomes
+		found.Body = nil
 	}
-	return found, nil
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return found, err
 }
 
 func (g *guest) existingKey(ctx context.Context, own *sql.Tx, key *store.KeyRow) (*store.Existing, error) {

@@ -28,8 +28,9 @@ func inboxTests() []test {
 // guest is a store that accepts submissions inside the user's own transaction.
 type guest struct {
 	*world
-	f  Factory
-	to store.TxSubmitter
+	f      Factory
+	to     store.TxSubmitter
+	tester *testing.T
 }
 
 func startGuest(t *testing.T, f Factory) (context.Context, *guest) {
@@ -39,7 +40,7 @@ func startGuest(t *testing.T, f Factory) (context.Context, *guest) {
 	if able != (f.OwnTx != nil) {
 		t.Fatalf("the store is a TxSubmitter: %v; the factory begins transactions: %v", able, f.OwnTx != nil)
 	}
-	return ctx, &guest{world: w, f: f, to: to}
+	return ctx, &guest{world: w, f: f, to: to, tester: t}
 }
 
 // submit runs one submission in a transaction of its own.

@@ -79,6 +79,7 @@ func Run(t *testing.T, f Factory) {
 		{"docs", docTests()},
 		{"timers", timerTests()},
 		{"inbox", inboxTests()},
+		{"outcomes", outcomeTests()},
 		{"log", logTests()},
 		{"search", searchTests()},
 		{"reads", readTests()},

@@ -3,6 +3,7 @@ package commands
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/flowfabric/flowfabric/ops"
@@ -83,4 +84,14 @@ func (i *instance) installKey(ctx context.Context, client *flowfabric.Client) er
 	}
 	i.log.Info("the bootstrap key is installed", "key_id", key.ID)
 	return nil
+}
+
+// shellWord quotes a text for a shell if needed.
+func shellWord(text string) string {
+	if text != "" && !strings.ContainsFunc(text, func(r rune) bool {
+		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:@%+=,", r)
+	}) {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }

@@ -89,7 +89,7 @@ const codeUnavailable = "store_unavailable"
 // left as they are.
 func unanswered(err error, server string) error {
 	var refusal *flowfabric.Error
-	if !errors.As(err, &refusal) || refusal.Code != codeUnavailable || refusal.RequestID != "" || refusal.Hint != "" {
+	if !errors.As(err, &refusal) || refusal.RequestID != "" || refusal.Hint != "" || refusal.Code != codeUnavailable && !notHTTP(err) {
 		return err
 	}
 	told := *refusal
@@ -97,10 +97,16 @@ func unanswered(err error, server string) error {
 	return &told
 }
 
+// notHTTP reports whether something answered that does not speak HTTP; package net/http has no type for it.
+func notHTTP(err error) bool { return strings.Contains(err.Error(), "malformed HTTP response") }
+
 // whenUnanswered is the hint for a server from which no answer came.
 func whenUnanswered(err error, server string) string {
 	if untrusted := new(tls.CertificateVerificationError); errors.As(err, &untrusted) {
 		return "if a private authority signed the certificate of the server, name the file of the authority with --ca or FF_CA; tried: " + server
+	}
+	if notHTTP(err) {
+		return "another program answers there: name the server with --server or FF_SERVER; tried: " + server
 	}
 	return "start one with flowfabric dev, or name another with --server; tried: " + server
 }

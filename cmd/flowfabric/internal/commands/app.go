@@ -46,9 +46,9 @@ func (a *App) Run(args []string) int {
 	root.SetIn(a.In)
 	root.SetOut(a.Out)
 	root.SetErr(a.Err)
-	err := root.ExecuteContext(context.Background())
+	cmd, err := root.ExecuteContextC(context.Background())
 	if err != nil {
-		show.Error(a.Err, err, s.flags.json)
+		show.Error(a.Err, err, s.flags.json, words{cmd})
 	}
 	return show.ExitCode(err)
 }
@@ -58,7 +58,8 @@ type session struct {
 	*App
 	flags   globals
 	printer *show.Printer
-	warned  bool // of ignored variables
+	words   words // of the command
+	warned  bool  // of ignored variables
 }
 
 // root returns the tree of commands.
@@ -66,7 +67,7 @@ func (s *session) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:               "flowfabric",
 		Short:             "Run and operate durable work",
-		Long:              "flowfabric is the server, worker and client of FlowFabric. To start, run: flowfabric dev",
+		Long:              "flowfabric is the server, worker and client of FlowFabric. To start, run: flowfabric dev\nhttps://github.com/flowfabric/flowfabric/blob/main/docs/README.md has the documentation.",
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return s.prepare(cmd) },

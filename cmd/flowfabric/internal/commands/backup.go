@@ -27,23 +27,27 @@ const checksumSuffix = ".sha256"
 
 func (s *session) backup() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "backup FILE", Short: "Write a consistent copy of a SQLite store, from a running server or a file, and a checksum next to it", Args: counted(cobra.ExactArgs(1)),
-		Example: examples("flowfabric backup monday.db\nflowfabric backup monday.db --store sqlite:ff.db\nflowfabric backup - --store sqlite:ff.db > monday.db"),
+		Use: "backup FILE", Short: "Write a consistent copy of a store into a file, and a checksum next to it", Args: counted(cobra.ExactArgs(1)),
+		Long: "Write a consistent copy of a store into a file, and a checksum next to it. The store may be in use.\n\n" +
+			"A SQLite store is copied by the running server, or with --store from a file that no server has open. A Postgres store is named with --store;\n" +
+			"pg_dump, which must be on the PATH, copies its tables, and the result is read again and compared with the store.",
+		Example: examples("flowfabric backup monday.db\nflowfabric backup monday.db --store sqlite:ff.db\n" +
+			"flowfabric backup monday.dump --store postgres://flowfabric@db/flowfabric"),
 	}
 	storeFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if !namesStore(cmd) {
-			return s.withClient(cmd, func(ctx context.Context, c *flowfabric.Client) error { return s.writeBackup(ctx, c, args[0]) })
+			return s.withClient(cmd, func(ctx context.Context, c *flowfabric.Client) error { return s.writeBackup(args[0], s.copyOf(ctx, c)) })
 		}
 		values, err := s.storeSettings(cmd)
 		if err != nil {
 			return err
 		}
-		if address := settings.Get[string](values, "store"); isPostgres(address) {
-			return s.printTool(address, "pg_dump --format=custom --file="+shellWord(args[0])+" %s")
+		if isPostgres(settings.Get[string](values, "store")) {
+			return s.during(cmd, func(ctx context.Context) error { return s.writeBackup(args[0], s.dumpOf(ctx, values)) })
 		}
 		return s.during(cmd, func(ctx context.Context) error {
-			err := s.withStore(ctx, values, api.MigrateOff, func(c *flowfabric.Client) error { return s.writeBackup(ctx, c, args[0]) })
+			err := s.withStore(ctx, values, api.MigrateOff, func(c *flowfabric.Client) error { return s.writeBackup(args[0], s.copyOf(ctx, c)) })
 			if flowfabric.CodeOf(err) == "store_locked" {
 				return show.Invalid("--store", "omit --store: the server that has the store open makes the copy", "%s", err)
 			}
@@ -54,35 +58,25 @@ func (s *session) backup() *cobra.Command {
 	return cmd
 }
 
-// printTool prints the Postgres command that copies this store, without its password, because process lists show command lines.
-func (s *session) printTool(address, line string) error {
-	clean, hidden := settings.WithoutPassword(address)
-	if _, err := fmt.Fprintf(s.Out, line+"\n", shellWord(clean)); err != nil {
-		return err
-	}
-	if hidden {
-		s.printer.Note("the password is omitted: set PGPASSWORD, or use ~/.pgpass")
-	}
-	return nil
+// source writes a copy of a store, and checks the file afterwards; check may be nil.
+type source struct {
+	write func(w io.Writer) error
+	check func(path string) error
 }
 
-// shellWord quotes a text for a shell if needed.
-func shellWord(text string) string {
-	if text != "" && !strings.ContainsFunc(text, func(r rune) bool {
-		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:@%+=,", r)
-	}) {
-		return text
-	}
-	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+// copyOf is the copy that a client gets of a SQLite store.
+func (s *session) copyOf(ctx context.Context, c *flowfabric.Client) source {
+	progress := s.printer.NewProgress("pages", isTerminal(s.Err))
+	return source{write: func(w io.Writer) error {
+		defer progress.End()
+		return c.Admin().Backup(ctx, w, ops.BackupOptions{Progress: progress.At})
+	}}
 }
 
 // writeBackup writes to a temporary name and renames the copy when it is complete.
-func (s *session) writeBackup(ctx context.Context, c *flowfabric.Client, path string) error {
-	progress := s.printer.NewProgress("pages", isTerminal(s.Err))
-	defer progress.End()
-	how := ops.BackupOptions{Progress: progress.At}
+func (s *session) writeBackup(path string, from source) error {
 	if path == "-" {
-		return c.Admin().Backup(ctx, s.Out, how)
+		return from.write(s.Out)
 	}
 	if _, err := os.Lstat(path); err == nil {
 		return show.Invalid("FILE", "choose another name", "%s already exists", path)
@@ -93,7 +87,10 @@ func (s *session) writeBackup(ctx context.Context, c *flowfabric.Client, path st
 		return show.Invalid("FILE", "", "%s", err)
 	}
 	sum := sha256.New()
-	err = errors.Join(c.Admin().Backup(ctx, io.MultiWriter(file, sum), how), file.Sync(), file.Close())
+	err = errors.Join(from.write(io.MultiWriter(file, sum)), file.Sync(), file.Close())
+	if err == nil && from.check != nil {
+		err = from.check(partial)
+	}
 	if err == nil {
 		err = writePrivate(path+checksumSuffix, fmt.Appendf(nil, "%x  %s\n", sum.Sum(nil), filepath.Base(path)))
 	}
@@ -103,7 +100,6 @@ func (s *session) writeBackup(ctx context.Context, c *flowfabric.Client, path st
 	if err := os.Rename(partial, path); err != nil {
 		return err
 	}
-	progress.End()
 	s.printer.Note("copied to %s, its checksum to %s; check it: flowfabric backup verify %s", path, path+checksumSuffix, path)
 	return nil
 }
@@ -139,10 +135,13 @@ var verdictView = show.View[verdict]{
 
 func (s *session) backupVerify() *cobra.Command {
 	return &cobra.Command{
-		Use: "verify FILE", Short: "Check a copy: checksum, pages, schema, counts, indexes; exit 1 on a finding", Args: counted(cobra.ExactArgs(1)),
+		Use: "verify FILE", Short: "Check a backup: checksum, pages, schema, counts, indexes; exit 1 on a finding", Args: counted(cobra.ExactArgs(1)),
 		Example: examples("flowfabric backup verify monday.db\nflowfabric backup verify monday.db --json\nflowfabric backup verify /backups/monday.db"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return s.during(cmd, func(ctx context.Context) error {
+				if dump, err := isDump(args[0]); err != nil || dump {
+					return errors.Join(err, s.verifyDump(ctx, args[0]))
+				}
 				return onCopy(args[0], func(path, checksum string) error { return s.verify(ctx, path, checksum) })
 			})
 		},

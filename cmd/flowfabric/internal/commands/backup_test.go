@@ -32,7 +32,7 @@ func TestU133_a_backup_is_written_into_files_of_its_own_alone(t *testing.T) {
 				}
 				var out, errs bytes.Buffer
 				s := &session{App: &App{Out: &out, Err: &errs}, printer: &show.Printer{Out: &out, Err: &errs, Now: time.Now}}
-				if err := s.writeBackup(t.Context(), client, target); err != nil {
+				if err := s.writeBackup(target, s.copyOf(t.Context(), client)); err != nil {
 					t.Fatal(err)
 				}
 				if kept, err := os.ReadFile(victim); err != nil || string(kept) != "keep" {

@@ -28,6 +28,7 @@ func (s *session) serverSettings(cmd *cobra.Command, dev bool) (*settings.Values
 func serverFlags(cmd *cobra.Command) {
 	settingFlags(cmd.Flags(), settings.Server())
 	cmd.Flags().String("config", "", "file of FF_NAME=value lines")
+	cmd.SetUsageFunc(serverUsage)
 }
 
 func (s *session) config() *cobra.Command {

@@ -137,7 +137,11 @@ func (s *session) printSecret(key *api.NewAPIKey, err error) error {
 	if err := show.One(s.bare(), show.View[x]{ID: func(k x) string { return k.Secret }}, key); err != nil {
 		return err
 	}
-	s.printer.Note("key %s of %s: store the secret, it is not shown again", key.ID, key.Name)
+	use := ""
+	if len(key.Namespaces) != 1 || key.Namespaces[0] == "*" {
+		use = "; submits need a namespace: --namespace default, or FF_NAMESPACE=default"
+	}
+	s.printer.Note("key %s of %s: store the secret, it is not shown again%s", key.ID, key.Name, use)
 	return nil
 }
 

@@ -72,7 +72,7 @@ func (s *session) eachVerb(ctx context.Context, c *flowfabric.Client, v verb, f 
 			}
 			if len(all) > 1 {
 				s.printer.Note("%s:", bareID(id))
-				show.Error(s.Err, err, s.flags.json)
+				show.Error(s.Err, err, s.flags.json, s.words)
 			}
 			if ctx.Err() != nil {
 				return

@@ -2,13 +2,10 @@ package commands
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
-	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/settings"
 )
 
 // Page is docs/cli.md: every command with its flags, generated from the commands.
@@ -82,7 +79,7 @@ func writeCommand(b *strings.Builder, cmd *cobra.Command) {
 func withoutSettings(fs *pflag.FlagSet) *pflag.FlagSet {
 	rest := pflag.NewFlagSet("", pflag.ContinueOnError)
 	fs.VisitAll(func(f *pflag.Flag) {
-		if f.Name != "help" && !slices.ContainsFunc(settings.Server(), func(s settings.Setting) bool { return s.Name == f.Name }) {
+		if f.Name != "help" && (!isSetting(f.Name) || strings.HasSuffix(f.Name, "-file")) {
 			rest.AddFlag(f)
 		}
 	})

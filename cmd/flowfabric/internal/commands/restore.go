@@ -19,6 +19,8 @@ func (s *session) restore() *cobra.Command {
 	force := false
 	cmd := &cobra.Command{
 		Use: "restore FILE", Short: "Restore a store from a backup", Args: counted(cobra.ExactArgs(1)),
+		Long: "Restore a store from a backup, and check it. No server may have the store open.\n\n" +
+			"A Postgres store is restored with pg_restore, which must be on the PATH, in one transaction, into a database without a store.",
 		Example: examples("flowfabric restore monday.db --store sqlite:ff.db\nflowfabric restore monday.db --store sqlite:ff.db --force\n" +
 			"flowfabric restore monday.dump --store postgres://flowfabric@db/flowfabric"),
 	}
@@ -31,7 +33,7 @@ func (s *session) restore() *cobra.Command {
 		}
 		address := settings.Get[string](values, "store")
 		if isPostgres(address) {
-			return s.printTool(address, "pg_restore --clean --if-exists --no-owner --dbname=%s "+shellWord(args[0]))
+			return s.during(cmd, func(ctx context.Context) error { return s.restoreDump(ctx, args[0], values, force) })
 		}
 		return s.during(cmd, func(ctx context.Context) error {
 			return s.restoreFile(ctx, args[0], strings.TrimPrefix(address, "sqlite:"), force)

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,6 +30,9 @@ import (
 func (s *session) serve() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "serve", Short: "Run a production server", Args: counted(cobra.NoArgs),
+		Long: "Run a production server.\n\nIt needs a store, and an admin key unless it is reached from this host alone. Create the key first, in the same store:\n" +
+			"  flowfabric api-keys create --store STORE --role admin --name me\n\nThen set FF_API_KEY to the key and FF_NAMESPACE to default in the terminal from which you call it.\n" +
+			"docs/operations.md describes TLS, health, backup and upgrade.",
 		Example: examples(`
 flowfabric serve --store postgres://flowfabric@db/flowfabric --listen 0.0.0.0:7433 --tls-cert cert.pem --tls-key key.pem
 flowfabric serve --store sqlite:/var/lib/flowfabric/ff.db
@@ -44,6 +48,7 @@ func (s *session) dev() *cobra.Command {
 	how := serving{dev: true}
 	cmd := &cobra.Command{
 		Use: "dev", Short: "Run a local server for development: no keys, data in .flowfabric/", Args: counted(cobra.NoArgs),
+		Long: "Run a local server for development: no keys, data in .flowfabric/. It prints commands to try.",
 		Example: examples(`
 flowfabric dev
 flowfabric dev --listen 127.0.0.1:0 --fresh
@@ -77,7 +82,7 @@ type instance struct {
 func (s *session) runServer(cmd *cobra.Command, how serving) error {
 	values, problems := s.serverSettings(cmd, how.dev)
 	i := &instance{session: s, cmd: cmd, dev: how.dev, values: values, level: new(slog.LevelVar)}
-	if err := s.problems(append(problems, i.check()...)); err != nil {
+	if err := s.problems(append(problems, i.check(problems...)...)); err != nil {
 		return err
 	}
 	i.setLevel(values)
@@ -143,11 +148,12 @@ func (i *instance) startTracing(ctx context.Context) (send func(context.Context)
 	}, nil
 }
 
-// check reports all problems of settings that depend on each other (U180).
-func (i *instance) check() []settings.Problem {
+// check reports all problems of settings that depend on each other (U180), besides those found before.
+func (i *instance) check(found ...settings.Problem) []settings.Problem {
 	v := i.values
 	var problems []settings.Problem
-	if settings.Get[string](v, "store") == "" {
+	missing := v.Problem("store", "")
+	if settings.Get[string](v, "store") == "" && !slices.ContainsFunc(found, func(p settings.Problem) bool { return p.Variable == missing.Variable }) {
 		problems = append(problems, v.Problem("store", "a store is needed. Give --store sqlite:PATH or --store postgres://…"))
 	}
 	cert, key := settings.Get[string](v, "tls-cert"), settings.Get[string](v, "tls-key")
@@ -221,7 +227,7 @@ func (i *instance) prepareFile(ctx context.Context, fresh bool) error {
 		return nil
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
+		return show.Invalid("--store", "run it in a directory that you can write to, or name a file elsewhere: --store sqlite:PATH", "%s", err)
 	}
 	if filepath.Base(filepath.Dir(path)) == ".flowfabric" {
 		if err := os.WriteFile(filepath.Join(filepath.Dir(path), ".gitignore"), []byte("*\n"), 0o644); err != nil { //nolint:gosec // G306: it holds nothing but an asterisk
@@ -246,7 +252,7 @@ func (i *instance) open(ctx context.Context) (*flowfabric.Client, error) {
 		client, err := embedded.Open(ctx, settings.Get[string](i.values, "store"), cfg)
 		full := flowfabric.CodeOf(err) == "store_full" // waiting does not help
 		if err == nil || full || !errors.Is(err, flowfabric.ErrUnavailable) || time.Now().Add(tryEvery).After(deadline) {
-			return client, err
+			return client, notOpened(err)
 		}
 		i.log.Warn("the store does not answer yet", "error", err)
 		select {

@@ -1,9 +1,9 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,7 +20,8 @@ import (
 )
 
 // prepare creates the printer from the global flags.
-func (s *session) prepare(*cobra.Command) error {
+func (s *session) prepare(cmd *cobra.Command) error {
+	s.words = words{cmd}
 	s.printer = &show.Printer{
 		Out: s.Out, Err: s.Err, JSON: s.flags.json, Quiet: s.flags.quiet, Wide: s.flags.wide,
 		Terminal: isTerminal(s.Out), Now: time.Now,
@@ -44,20 +45,46 @@ func (s *session) bare() *show.Printer {
 	return &p
 }
 
+// settingValue is the text of a setting on the command line. The table of settings checks it, together with the other sources.
+type settingValue struct{ text, kind string }
+
+// String returns the text.
+func (v *settingValue) String() string { return v.text }
+
+// Set stores the text.
+func (v *settingValue) Set(text string) error {
+	v.text = text
+	return nil
+}
+
+// Type is the type for people.
+func (v *settingValue) Type() string { return v.kind }
+
+// furtherSetting marks flags that the help of a server does not show.
+const furtherSetting = "setting"
+
+// inFileAs is what the files of settings contain.
+var inFileAs = map[string]string{"store": "the address of the store", "store-direct-url": "that address", "master-key": "the master key", "key": "the API key"}
+
 // settingFlags adds a flag for every setting.
 func settingFlags(fs *pflag.FlagSet, table []settings.Setting) {
 	for _, setting := range table {
 		if setting.NoFlag {
 			continue
 		}
-		fs.String(setting.Name, "", strings.ReplaceAll(setting.Meaning, "`", ""))
-		flag := fs.Lookup(setting.Name)
+		flag := fs.VarPF(&settingValue{kind: setting.Type()}, setting.Name, "", strings.ReplaceAll(setting.Meaning, "`", ""))
 		flag.DefValue = setting.Default
+		if !setting.First {
+			flag.Annotations = map[string][]string{furtherSetting: nil}
+		}
 		if setting.IsSwitch() {
 			flag.NoOptDefVal = "true"
 		}
 		if setting.MayBeInFile() {
-			fs.String(setting.Name+"-file", "", "file that contains it")
+			fs.String(setting.Name+"-file", "", "file that contains "+cmp.Or(inFileAs[setting.Name], "it"))
+			if !setting.First {
+				fs.Lookup(setting.Name + "-file").Annotations = map[string][]string{furtherSetting: nil}
+			}
 		}
 	}
 }
@@ -129,37 +156,11 @@ func (s *session) withClient(cmd *cobra.Command, do func(ctx context.Context, c 
 	if err != nil {
 		return err
 	}
+	s.printer.Namespace = settings.Get[string](values, "namespace")
 	return s.during(cmd, func(ctx context.Context) error {
 		defer func() { _ = client.Close(context.WithoutCancel(ctx)) }()
-		return s.inFlags(cmd, unanswered(do(ctx, client), server))
+		return unanswered(do(ctx, client), server)
 	})
-}
-
-// inFlags replaces the API field of a refusal by the flag that set it.
-func (s *session) inFlags(cmd *cobra.Command, err error) error {
-	var refusal *flowfabric.Error
-	if s.flags.json || !errors.As(err, &refusal) {
-		return err
-	}
-	field := strings.TrimPrefix(strings.TrimPrefix(refusal.Field, "query."), "/")
-	flag := flagOf(cmd, strings.ReplaceAll(field, "_", "-"))
-	if field == refusal.Field || flag == "" {
-		return err
-	}
-	told := *refusal
-	told.Field = "--" + flag
-	return &told
-}
-
-// flagOf returns the flag that was given for a field, such as --waitpoint for waitpoint-id and --expires for expires-in-ms; "" if
-// none was.
-func flagOf(cmd *cobra.Command, field string) string {
-	for _, rest := range []string{"", "-id", "-in-ms", "-ms"} {
-		if flag, found := strings.CutSuffix(field, rest); found && cmd.Flags().Changed(flag) {
-			return flag
-		}
-	}
-	return ""
 }
 
 // command returns a command that acts on a server.

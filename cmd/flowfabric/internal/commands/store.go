@@ -82,9 +82,20 @@ func (s *session) withOpened(ctx context.Context, address string, cfg embedded.C
 	cfg.Logger = slog.New(slog.NewTextHandler(s.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	client, err := embedded.Open(ctx, address, cfg)
 	if err != nil {
-		return err
+		return notOpened(err)
 	}
 	return errors.Join(do(client), client.Close(context.WithoutCancel(ctx)))
+}
+
+// notOpened adds a hint to the error of a store that does not answer: no server is involved.
+func notOpened(err error) error {
+	var refusal *flowfabric.Error
+	if !errors.As(err, &refusal) || refusal.Code != codeUnavailable || refusal.Hint != "" {
+		return err
+	}
+	told := *refusal
+	told.Hint = "check that the database is running, and the address: --store, --store-file or FF_STORE"
+	return &told
 }
 
 func isPostgres(address string) bool { return strings.HasPrefix(address, "postgres") }

@@ -26,7 +26,7 @@ import (
 // plainSettings are the settings whose variables the program of a worker may see. One that is in no list here makes the test fail: a developer who
 // adds a setting decides whether it holds a secret.
 var plainSettings = []string{
-	"store-pool", "store-timeout", "unsafe-durability", "migrate", "listen", "public-url", "tls-cert", "tls-key", "tls-client-ca",
+	"store-pool", "store-schema", "store-timeout", "unsafe-durability", "migrate", "listen", "public-url", "tls-cert", "tls-key", "tls-client-ca",
 	"allow-plaintext", "insecure-open", "trusted-proxies", "cors-origins", "signing-kid", "max-payload", "max-wait", "max-readers",
 	"max-readers-per-key", "max-claims", "max-connections-per-address", "queue-limit", "batch-limit", "poll-interval", "lease-ttl", "retention",
 	"event-retention", "audit-retention", "key-grace", "drain-timeout", "log-level", "log-format", "otlp-endpoint", "trace-sample",

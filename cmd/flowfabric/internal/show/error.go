@@ -11,6 +11,7 @@ import (
 
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
+	"github.com/flowfabric/flowfabric/internal/hint"
 )
 
 // Exit codes (U158).
@@ -89,8 +90,16 @@ func ExitCode(err error) int {
 	return ExitFailed
 }
 
-// Error prints an error as lines for people, or as the problem object.
-func Error(w io.Writer, err error, asJSON bool) {
+// Words are those of a command for what a refusal names in the words of HTTP.
+type Words interface {
+	// Field returns the flag for a field; a field for which there is none is returned unchanged.
+	Field(field string) string
+	// Flag returns the flag for an argument; "" if there is none.
+	Flag(argument string) string
+}
+
+// Error prints an error as lines for people, in the words of a command, or as the problem object. words may be nil.
+func Error(w io.Writer, err error, asJSON bool, words Words) {
 	var exit Exit
 	if err == nil || errors.As(err, &exit) {
 		return
@@ -102,22 +111,51 @@ func Error(w io.Writer, err error, asJSON bool) {
 			return
 		}
 	}
-	fmt.Fprintf(w, "flowfabric: %s\n", Visible(refusal.Message))
-	for _, line := range []struct{ name, text string }{{"field", refusal.Field}, {"hint", hintFor(refusal)}, {"request", refusal.RequestID}} {
+	problem := refusal.Problem()
+	if problem.Detail = refusal.Message; words != nil {
+		problem.Field = words.Field(problem.Field)
+	}
+	fmt.Fprintf(w, "flowfabric: %s\n", Visible(sentence(problem)))
+	for _, line := range []struct{ name, text string }{{"field", problem.Field}, {"hint", hintFor(problem, words)}, {"request", problem.RequestID}} {
 		if line.text != "" {
 			fmt.Fprintf(w, "  %s: %s\n", line.name, Visible(line.text))
 		}
 	}
 }
 
-// hintFor returns the hint of an error, or the advice for its code. Errors about bad input name the field and need no general
-// advice.
-func hintFor(refusal *flowfabric.Error) string {
-	if refusal.Hint != "" || refusal.Class == "invalid" {
-		return refusal.Hint
+// sentence is the detail of a problem, with the field as its subject if it has none.
+func sentence(problem *api.Problem) string {
+	first, _, _ := strings.Cut(problem.Detail, " ")
+	if problem.Field != "" && slices.Contains([]string{"is", "must", "has", "needs"}, first) {
+		return problem.Field + " " + problem.Detail
 	}
+	return problem.Detail
+}
+
+// hintFor returns the hint of an error, or the advice for its code, in the words of a command. Errors about bad input name the field and
+// need no general advice.
+func hintFor(problem *api.Problem, words Words) string {
+	text := problem.Hint
+	if text == "" && problem.Class != "invalid" {
+		text = adviceFor(problem.Code)
+	}
+	return hint.Command(text, func(name string) string {
+		if words == nil {
+			return ""
+		}
+		return words.Flag(name)
+	}, func(fact string) string {
+		if value, known := problem.Current[fact]; known {
+			return fmt.Sprint(value)
+		}
+		return ""
+	})
+}
+
+// adviceFor returns what to do about a code, as a hint.
+func adviceFor(code string) string {
 	all := api.Codes()
-	i := slices.IndexFunc(all, func(c api.CodeInfo) bool { return c.Code == refusal.Code })
+	i := slices.IndexFunc(all, func(c api.CodeInfo) bool { return c.Code == code })
 	if i < 0 || all[i].Advice == "" {
 		return ""
 	}

@@ -23,6 +23,16 @@ type Printer struct {
 	Width    int                // of the terminal; 0: unknown
 	Color    bool
 	Now      func() time.Time
+
+	Namespace string // that the user has named; "": none
+}
+
+// place is where nothing was found.
+func (p *Printer) place() string {
+	if p.Namespace == "" {
+		return ""
+	}
+	return " in namespace " + p.Namespace
 }
 
 // Column is one column of a table.

@@ -187,7 +187,7 @@ func TestU158_every_class_has_its_exit_code(t *testing.T) {
 func TestU157_an_error_has_its_lines(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	Error(&out, fmt.Errorf("wrapped: %w", &flowfabric.Error{Code: "x", Message: "it is so", Field: "lane", Hint: "do that", RequestID: "r-1"}), false)
+	Error(&out, fmt.Errorf("wrapped: %w", &flowfabric.Error{Code: "x", Message: "it is so", Field: "lane", Hint: "do that", RequestID: "r-1"}), false, nil)
 	if want := "flowfabric: it is so\n  field: lane\n  hint: do that\n  request: r-1\n"; out.String() != want {
 		t.Errorf("%q, want %q", out.String(), want)
 	}
@@ -204,7 +204,7 @@ func TestU157_a_refusal_without_a_hint_gets_the_advice_of_its_code(t *testing.T)
 		{flowfabric.Error{Code: "missing_field", Class: "invalid"}, ""},
 		{flowfabric.Error{Class: "internal"}, ""},
 	} {
-		if got := hintFor(&c.refusal); got != c.want {
+		if got := hintFor(c.refusal.Problem(), nil); got != c.want {
 			t.Errorf("%+v: %q, want %q", c.refusal, got, c.want)
 		}
 	}
@@ -214,7 +214,7 @@ func TestU156_an_error_as_JSON_is_the_problem_object(t *testing.T) {
 	t.Parallel()
 	for _, err := range []error{ErrInterrupted, ErrTimeout, errors.New("trouble"), Invalid("--x", "give y", "it is bad")} {
 		var out strings.Builder
-		Error(&out, err, true)
+		Error(&out, err, true, nil)
 		var problem struct {
 			Detail string `json:"detail"`
 			Class  string `json:"class"`

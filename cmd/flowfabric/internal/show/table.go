@@ -44,8 +44,8 @@ func (p *Printer) list(v *view, limit int, walk func(taker)) error {
 	if failed != nil {
 		return failed
 	}
-	if found == 0 && p.Terminal && v.none != "" {
-		p.Note("%s", v.none)
+	if found == 0 && v.none != "" && (p.Terminal || p.Namespace != "") { // the name of a namespace may be misspelt
+		p.Note("%s%s", v.none, p.place())
 	}
 	return t.flush()
 }

@@ -35,7 +35,7 @@ func TestU156_every_form_for_people_shows_texts_of_others_safely(t *testing.T) {
 		"list": func(p *Printer) error { return All(p, view, []text{{evil}}) },
 		"note": func(p *Printer) error { p.Note("it says %s", evil); return nil },
 		"error": func(p *Printer) error {
-			Error(p.Err, &flowfabric.Error{Code: "invalid_argument", Message: evil, Field: evil, Hint: evil, RequestID: evil}, false)
+			Error(p.Err, &flowfabric.Error{Code: "invalid_argument", Message: evil, Field: evil, Hint: evil, RequestID: evil}, false, nil)
 			return nil
 		},
 	} {

@@ -25,19 +25,19 @@ select ($1::uuid[])[i], ($2::int[])[i], ($3::smallint[])[i], w.origin, w.input, 
 from unnest($4::bytea[], $5::bytea[], $8::bytea[]) with ordinality w (origin, input, state, i);
 
 -- name: update_executions
-update {schema}.exec e set stage = w.stage, order_key = w.order_key, version = e.version + 1, draw = $5::int, state = w.state
+update {schema}.exec e set stage = w.stage, order_key = w.order_key, version = (e.version & 2147483647) + 1, draw = $5::int, state = w.state
 from unnest($1::uuid[], $2::smallint[], $3::bigint[], $4::bytea[]) w (id, stage, order_key, state)
 where e.id = any ($1::uuid[]) and e.id = w.id;
 
 -- name: update_locked_executions
-update {schema}.exec e set stage = w.stage, order_key = w.order_key, version = e.version + 1, draw = $5::int, state = w.state
+update {schema}.exec e set stage = w.stage, order_key = w.order_key, version = (e.version & 2147483647) + 1, draw = $5::int, state = w.state
 from unnest($1::tid[], $2::smallint[], $3::bigint[], $4::bytea[]) w (place, stage, order_key, state)
 where e.ctid = any ($1::tid[]) and e.ctid = w.place;
 
 -- Fails (logarithm of zero) unless every row is as remembered and the clock stands before the bound.
 -- name: update_remembered
 with written as (
-  update {schema}.exec e set stage = w.stage, order_key = w.order_key, version = e.version + 1, draw = $8::int, state = w.state
+  update {schema}.exec e set stage = w.stage, order_key = w.order_key, version = (e.version & 2147483647) + 1, draw = $8::int, state = w.state
   from unnest($1::uuid[], $2::smallint[], $3::bigint[], $4::bytea[], $5::int[], $6::int[]) w (id, stage, order_key, state, version, draw)
   where e.id = any ($1::uuid[]) and e.id = w.id and e.version = w.version and e.draw = w.draw
   returning 1

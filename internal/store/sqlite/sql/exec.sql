@@ -6,11 +6,13 @@ insert into ff_exec (id, n, class, version, status, reason, next, order_key, sta
 -- A version is the count of writes in the upper half and the writer's random bits in the lower one. Rows of older programs have a count
 -- of 0.
 
+-- It is negative while the row carries outcomes of a user's own transaction, which ends with the next write.
+
 -- name: update execution
-update ff_exec set version = (((version >> 32) + 1) << 32) | ?, status = ?, reason = ?, next = ?, order_key = ?, state = ? where id = ?;
+update ff_exec set version = ((((version & 0x7fffffffffffffff) >> 32) + 1) << 32) | ?, status = ?, reason = ?, next = ?, order_key = ?, state = ? where id = ?;
 
 -- name: update execution as remembered
-update ff_exec set version = (((version >> 32) + 1) << 32) | ?, status = ?, reason = ?, next = ?, order_key = ?, state = ? where id = ? and version = ?;
+update ff_exec set version = ((((version & 0x7fffffffffffffff) >> 32) + 1) << 32) | ?, status = ?, reason = ?, next = ?, order_key = ?, state = ? where id = ? and version = ?;
 
 -- name: insert input
 insert into ff_input (id, data) values (?, ?);

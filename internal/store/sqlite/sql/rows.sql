@@ -93,6 +93,19 @@ select id, n, body from ff_inbox order by seq limit ?;
 -- name: insert inbox
 insert into ff_inbox (id, n, body) values (?, ?, ?);
 
+-- name: note in inbox
+insert into ff_inbox (id, n, body) values (?, ?, x'') on conflict (id) do nothing;
+
+-- name: mark execution
+update ff_exec set version = ((version >> 32) << 32) | ? | (1 << 63) where id = ? and status > 0;
+
+-- name: own execution
+select e.n, e.class, e.version, e.status, e.reason, e.next, e.order_key, e.state, e.origin, c.namespace, c.lane, c.kind, c.fairness_key, c.needs
+from ff_exec as e join ff_class as c on c.id = e.class where e.id = ? and e.status > 0;
+
+-- name: own docs
+select key, body, data, expires_at from ff_doc where owner = ? and kind = ? order by key;
+
 -- name: drop inbox
 delete from ff_inbox where id = ?;
 

@@ -1,0 +1,59 @@
+package commands
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/flowfabric/flowfabric/internal/hint"
+)
+
+// words are the flags of a command, for arguments as HTTP names them.
+type words struct{ cmd *cobra.Command }
+
+// Field returns the flag for a place in a request: --namespace for header.FlowFabric-Namespace, --quota for /quotas/0/quota.
+func (w words) Field(field string) string {
+	if header, found := strings.CutPrefix(field, "header."); found {
+		if flag := hint.Flag(header); flag != "" {
+			return flag
+		}
+		return field
+	}
+	path, isPointer := strings.CutPrefix(strings.TrimPrefix(field, "query."), "/")
+	if path == field && !isPointer && strings.ContainsAny(field, " -.") {
+		return field // it is one of the command line
+	}
+	parts := strings.Split(path, "/")
+	for _, given := range []bool{true, false} {
+		for i := len(parts) - 1; i >= 0; i-- {
+			if flag := w.flag(parts[i], given); flag != "" {
+				return flag
+			}
+		}
+	}
+	return field
+}
+
+// Flag returns the flag for an argument.
+func (w words) Flag(argument string) string {
+	if flag := w.flag(argument, true); flag != "" {
+		return flag
+	}
+	return w.flag(argument, false)
+}
+
+// flag returns the flag for an argument, such as --waitpoint for waitpoint_id, --expires for expires_in_ms and --role for roles; only one
+// that was given if given is set.
+func (w words) flag(argument string, given bool) string {
+	name := strings.ReplaceAll(argument, "_", "-")
+	for _, rest := range []string{"", "-id", "-in-ms", "-ms", "s"} {
+		flag, found := strings.CutSuffix(name, rest)
+		if !found || flag == "" {
+			continue
+		}
+		if known := w.cmd.Flag(flag); known != nil && (known.Changed || !given) {
+			return "--" + flag
+		}
+	}
+	return ""
+}
