@@ -110,7 +110,7 @@ var rooms = []room{
 		path: "embedded", may: []string{".", "api", "sqlite", "postgres", "internal/inprocess", "internal/transport", "internal/store/sqlite", "internal/store/postgres", "internal/core", "internal/core/*"}, stdlib: true,
 		reason: "it chooses a store by its address and adds nothing",
 	},
-	{path: "flowfabrictest", may: []string{".", "api", "ops", "workapi", "embedded", "internal/inprocess", "internal/mint", "internal/transport", "internal/wire", "internal/standstill", "internal/engine", "internal/core", "internal/core/*", "internal/metrics", "internal/service", "internal/store", "internal/store/*", "internal/clock"}, reason: "a test environment is the real engine with another clock"},
+	{path: "flowfabrictest", may: []string{".", "api", "ops", "workapi", "embedded", "internal/inprocess", "internal/mint", "internal/transport", "internal/wire", "internal/standstill", "internal/engine", "internal/core", "internal/core/*", "internal/metrics", "internal/service", "internal/store", "internal/store/*", "internal/clock"}, tests: []string{"flowfabrichttp"}, reason: "a test environment is the real engine with another clock"},
 	{path: "flowfabrichttp", may: []string{".", "internal/inprocess", "internal/server"}, tests: []string{"api", "ops", "workapi", "flowfabrictest"}, reason: "it mounts the server and adds nothing"},
 	{path: "flowfabricprom", may: []string{".", "internal/metrics"}, reason: "metrics are read behind the public handlers alone"},
 	{path: "flowfabricotel", may: []string{".", "api"}, reason: "spans hang on the public hook alone"},

@@ -481,6 +481,9 @@ func (u *Tx) Keep(fx *core.Effects) {
 			u.Changes.Patches = append(u.Changes.Patches, patch)
 		}
 	}
+	for _, failed := range fx.FailedByEngine {
+		u.After = append(u.After, func() { u.Engine.logFailed(failed) })
+	}
 	for _, keep := range u.Engine.points.keep {
 		keep(u, fx)
 	}
