@@ -254,7 +254,9 @@ func (e *Work) adopt(ctx context.Context) (int, error) {
 	if err != nil || len(loaded.Inbox) == 0 {
 		return 0, err
 	}
-	e.adopting.Lock()
+	if err := e.adopting.Lock(ctx); err != nil {
+		return 0, err
+	}
 	defer e.adopting.Unlock()
 	if loaded, err = e.Store.Read(ctx, store.Want{Inbox: adoptLimit}); err != nil || len(loaded.Inbox) == 0 {
 		return 0, err
