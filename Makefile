@@ -165,6 +165,13 @@ sim: ## simulate N (500) histories from SEED (the time): several engines, virtua
 crash: bin/crash ## kill, freeze, cut and fill real processes on STORE (postgres) for MINUTES (10) from SEED (fresh); exits with 1 on a contradiction
 	@bin/crash -store $(STORE) -for $(MINUTES)m -seed $(SEED) -source . -out bin/crash-report
 
+# MUTANTS selects the planted bugs by their names, as a regular expression.
+MUTANTS ?=
+
+.PHONY: mutants
+mutants: bin/mutants ## plant bugs one at a time and run the check that must notice each (MUTANTS=NAME for some); exits with 1 if one is not caught
+	@$(PGCLUSTER) bin/mutants $(if $(MUTANTS),-run '$(MUTANTS)') -json bin/mutants.json
+
 .PHONY: docs
 docs: ## write the pages that are generated from code
 	@go test ./internal/core -run TestL41 -update
@@ -212,6 +219,9 @@ bin/crash: FORCE
 
 .PHONY: FORCE
 FORCE:
+
+bin/mutants: $(wildcard tools/mutants/*.go)
+	@cd tools && go build -o ../bin/ ./mutants
 
 bin/golangci-lint: tools/go.mod
 	@cd tools && go build -o ../bin/ github.com/golangci/golangci-lint/v2/cmd/golangci-lint

@@ -19,7 +19,7 @@ func planted(t *testing.T) []*mutant {
 	return all
 }
 
-// Whoever changes a line in which a bug is planted plants it anew: a bug that is not in the tree proves nothing.
+// A change of a line in which a bug is planted must plant it anew: a bug that is not in the tree proves nothing.
 func TestEveryBugCanBePlanted(t *testing.T) {
 	t.Parallel()
 	all := planted(t)
