@@ -153,6 +153,14 @@ EXPLORED := ./test/model ./test/apifuzz ./test/cluster ./test/crash='TestLI19_' 
 explore: bin/explore ## search for new faults: the random tests from fresh seeds for EXPLORE (10m); exits with 1 on a finding
 	@$(PGCLUSTER) bin/explore -for $(EXPLORE) $(EXPLORED)
 
+# SEED and N are the first seed and the number of the histories of `make sim`.
+SEED ?= $(shell date +%s)
+N ?= 500
+
+.PHONY: sim
+sim: ## simulate N (500) histories from SEED (the time): several engines, virtual time, faults; exits with 1 on a finding
+	@go test ./internal/sim -count=1 -timeout 0 -run '^TestHistories$$' -v -seed $(SEED) -histories $(N) -shrink
+
 .PHONY: crash
 crash: bin/crash ## kill, freeze, cut and fill real processes on STORE (postgres) for MINUTES (10) from SEED (fresh); exits with 1 on a contradiction
 	@bin/crash -store $(STORE) -for $(MINUTES)m -seed $(SEED) -source . -out bin/crash-report

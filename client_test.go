@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -31,17 +32,52 @@ func TestU132_two_option_structs_are_refused(t *testing.T) {
 	t.Parallel()
 	w := openSQLite(t, engine.Hooks{})
 	ctx := inTime(t)
-	two := []flowfabric.SubmitOptions{{}, {}}
 	_, openErr := embedded.Open(ctx, "sqlite:"+filepath.Join(t.TempDir(), "x.db"), embedded.Config{}, embedded.Config{})
-	_, submitErr := echo.Submit(ctx, w.Client, flowfabric.Payload{}, two...)
-	_, laterErr := w.Submit(ctx, echo.Submission(flowfabric.Payload{}, two...))
 	_, pageErr := w.Executions().Page(ctx, ops.ListOptions{}, ops.ListOptions{})
 	_, holdErr := w.Operate().Hold(ctx, "x", ops.Action{}, ops.Action{})
-	for name, err := range map[string]error{"Open": openErr, "Submit": submitErr, "Submission": laterErr, "Page": pageErr, "Hold": holdErr} {
+	for name, err := range map[string]error{"Open": openErr, "Page": pageErr, "Hold": holdErr} {
 		if flowfabric.CodeOf(err) != "invalid_argument" {
 			t.Errorf("%s with two option structs: %v, want invalid_argument", name, err)
 		}
 	}
+}
+
+func TestU132_option_structs_of_a_submit_are_merged_and_the_later_ones_win(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, w *world) {
+		ctx := inTime(t)
+		usual := echo.With(flowfabric.SubmitOptions{
+			Lane: "mail", Priority: 3, Tags: map[string]string{"a": "1", "b": "1"},
+			Policy: &flowfabric.Policy{Retry: &flowfabric.RetryPolicy{MaxRetries: 7}, LeaseGrace: time.Second},
+		})
+		other := flowfabric.SubmitOptions{Priority: 5, Tags: map[string]string{"b": "2"}, Policy: &flowfabric.Policy{LeaseGrace: 2 * time.Second}}
+		for name, submit := range map[string]func() (flowfabric.ID, error){
+			"defaults of the kind": func() (flowfabric.ID, error) {
+				run, err := usual.Submit(ctx, w.Client, flowfabric.Payload{}, other)
+				if err != nil {
+					return "", err
+				}
+				return run.ID(), nil
+			},
+			"several": func() (flowfabric.ID, error) {
+				result, err := w.Submit(ctx, usual.Kind().Submission(flowfabric.Payload{}, usual.Submission(flowfabric.Payload{}).SubmitOptions, other))
+				return result.ID, err
+			},
+		} {
+			id, err := submit()
+			if err != nil {
+				t.Fatal(err)
+			}
+			x := must[*flowfabric.Execution](t)(w.Get(ctx, id))
+			var policy flowfabric.Policy
+			if err := json.Unmarshal(x.Policy, &policy); err != nil {
+				t.Fatal(err)
+			}
+			if x.Lane != "mail" || x.Priority != 5 || x.Tags["a"] != "1" || x.Tags["b"] != "2" || policy.Retry.MaxRetries != 7 || policy.LeaseGrace != 2*time.Second || x.RetryFrom != "submission" {
+				t.Errorf("%s: %+v with policy %s", name, x, x.Policy)
+			}
+		}
+	})
 }
 
 func TestU132_an_address_that_is_no_store_is_refused_with_a_hint(t *testing.T) {
@@ -299,13 +335,13 @@ func TestU136_an_execution_that_ended_otherwise_gives_an_execution_error(t *test
 		w.work(t, flowfabric.WorkerConfig{}, func(worker *flowfabric.Worker) {
 			flowfabric.Handle(worker, fails, func(context.Context, *flowfabric.Task, int) (int, error) { return 0, errors.New("no luck") })
 		})
-		failed := must[*flowfabric.Run[int]](t)(fails.Submit(ctx, w.Client, 1))
+		failed := must[*flowfabric.Run[int]](t)(fails.Submit(ctx, w.Client, 1, flowfabric.SubmitOptions{Policy: &flowfabric.Policy{Retry: flowfabric.NoRetry()}}))
 		_, err := failed.Result(ctx)
 		var ended *flowfabric.ExecutionError
 		if !errors.As(err, &ended) || !errors.Is(err, flowfabric.ErrExecutionFailed) || errors.Is(err, flowfabric.ErrExecutionCancelled) {
 			t.Fatalf("Result = %v, want an ExecutionError that is ErrExecutionFailed", err)
 		}
-		if ended.ID != failed.ID() || ended.Reason != "no_retry_policy" || ended.Failure == nil || ended.Failure.Message != "no luck" {
+		if ended.ID != failed.ID() || ended.Reason != "retries_exhausted" || ended.Failure == nil || ended.Failure.Message != "no luck" {
 			t.Errorf("ExecutionError = %+v", ended)
 		}
 		cancelled := must[*flowfabric.Run[int]](t)(fails.Submit(ctx, w.Client, 1, flowfabric.SubmitOptions{Delay: time.Hour}))

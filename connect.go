@@ -4,6 +4,7 @@ import (
 	"crypto/x509"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/flowfabric/flowfabric/internal/calls"
@@ -29,23 +30,23 @@ type ConnectConfig struct {
 	Retry RetryPolicy
 }
 
-// Connect returns a Client of the server at an address: "https://host", with a path before /v1 if there is one. It makes no
-// request, so it succeeds even if the server cannot be reached.
+// Connect returns a Client of the server at an address: "https://host", with a path before /v1 if there is one. Several servers that use
+// one store are separated by commas: "https://a,https://b". The client then uses one of them, and another at once when that fails;
+// commands whose outcome is unknown are repeated there under the same key. Connect makes no request, so it succeeds even if no server
+// can be reached.
 //
 // Close closes the client, not the server.
 //
-// Codes: invalid_argument.
-func Connect(server string, cfg ...ConnectConfig) (*Client, error) {
+// Codes: invalid_argument; of the first calls wrong_database if the addresses belong to servers of different stores.
+func Connect(servers string, cfg ...ConnectConfig) (*Client, error) {
 	options, err := transport.Single(cfg)
 	if err != nil {
 		return nil, err
 	}
-	address, err := url.Parse(server)
+	addresses, err := addressesIn(servers)
 	switch {
-	case err == nil && address.User != nil, err != nil && strings.Contains(server, "@"): // the address may contain a password, which must not appear in a message
-		return nil, calls.Refuse(base.CodeInvalidArgument, "the address of a server has no user").At("server", "write it as https://host:port, and give the API key beside it")
-	case err != nil, address.Scheme != "http" && address.Scheme != "https", address.Host == "", address.RawQuery != "":
-		return nil, calls.Refuse(base.CodeInvalidArgument, "%q is not the address of a server", server).At("server", "write it as https://host:port")
+	case err != nil:
+		return nil, err
 	case options.HTTP != nil && options.RootCAs != nil:
 		return nil, calls.Refuse(base.CodeInvalidArgument, "RootCAs and HTTP are both set").At("root_cas", "set RootCAs in the TLSClientConfig of the transport of HTTP")
 	case !wire.HeaderText(options.APIKey):
@@ -54,8 +55,42 @@ func Connect(server string, cfg ...ConnectConfig) (*Client, error) {
 		return nil, calls.Refuse(base.CodeInvalidArgument, "%q is not a namespace", options.Namespace).At("namespace", "name one")
 	}
 	via := httptransport.New(httptransport.Config{
-		Server: strings.TrimSuffix(address.String(), "/"), APIKey: options.APIKey, Namespace: options.Namespace, HTTP: options.HTTP, RootCAs: options.RootCAs,
+		Servers: addresses, APIKey: options.APIKey, Namespace: options.Namespace, HTTP: options.HTTP, RootCAs: options.RootCAs,
 		Tracer: options.Tracer, Retry: options.Retry, Clock: clock.System(),
 	})
 	return NewClient(via.Connection()), nil
+}
+
+// maxServers is the maximum number of addresses of a client.
+const maxServers = 64
+
+// addressesIn splits a list of addresses and checks each of them.
+func addressesIn(servers string) ([]string, error) {
+	var all []string
+	for one := range strings.SplitSeq(servers, ",") {
+		address, err := addressOf(strings.TrimSpace(one))
+		switch {
+		case err != nil:
+			return nil, err
+		case slices.Contains(all, address):
+			return nil, calls.Refuse(base.CodeInvalidArgument, "the server %s is named twice", address).At("server", "name every server once")
+		case len(all) == maxServers:
+			return nil, calls.Refuse(base.CodeInvalidArgument, "more than %d servers", maxServers).At("server", "name fewer, or put a load balancer in front of them")
+		}
+		all = append(all, address)
+	}
+	return all, nil
+}
+
+// addressOf checks the address of one server.
+func addressOf(server string) (string, error) {
+	const form = "write it as https://host:port, several separated by commas"
+	address, err := url.Parse(server)
+	switch {
+	case err == nil && address.User != nil, err != nil && strings.Contains(server, "@"): // the address may contain a password, which must not appear in a message
+		return "", calls.Refuse(base.CodeInvalidArgument, "the address of a server has no user").At("server", "write it as https://host:port, and give the API key beside it")
+	case err != nil, address.Scheme != "http" && address.Scheme != "https", address.Host == "", address.RawQuery != "", address.Fragment != "":
+		return "", calls.Refuse(base.CodeInvalidArgument, "%q is not the address of a server", server).At("server", form)
+	}
+	return strings.TrimSuffix(address.String(), "/"), nil
 }

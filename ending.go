@@ -1,7 +1,9 @@
 package flowfabric
 
 import (
+	"cmp"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/flowfabric/flowfabric/api"
@@ -24,13 +26,32 @@ func RetryAfter(d time.Duration, err error) error {
 	return &retryAfterError{err, d}
 }
 
-// Category names the failure for retryable_categories and for people: 1..64 characters of a-z, 0-9, '_', '.', '-'. Without it
-// the category is handler_error. nil stays nil.
+// Category names the failure, for RetryPolicy.Categories and ByCategory and for people. Categories have 1..64 characters of a-z,
+// 0-9, '_', '.', '-': letters are made lower-case, and every other character becomes '_', so that no name is refused when the
+// attempt fails. Without Category, and with an empty name, it is handler_error. nil stays nil.
 func Category(name string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &categoryError{err, name}
+	return &categoryError{err, categoryOf(name)}
+}
+
+// maxCategory is the longest category (L91).
+const maxCategory = 64
+
+// categoryOf makes a text valid as a category.
+func categoryOf(name string) string {
+	valid := strings.Map(func(c rune) rune {
+		switch {
+		case c >= 'a' && c <= 'z', c >= '0' && c <= '9', c == '_', c == '.', c == '-':
+			return c
+		case c >= 'A' && c <= 'Z':
+			return c - 'A' + 'a'
+		default:
+			return '_'
+		}
+	}, name)
+	return cmp.Or(valid[:min(len(valid), maxCategory)], categoryHandler)
 }
 
 type permanentError struct{ err error }
@@ -66,9 +87,9 @@ const (
 
 // The failure classes that the runtime itself gives (L91).
 const (
-	classTransient = "transient"
-	classPermanent = "permanent"
-	classTimeout   = "timeout"
+	classTransient = api.ClassTransient
+	classPermanent = api.ClassPermanent
+	classTimeout   = api.ClassTimeout
 )
 
 // failureOf reads the marks of a handler's error (U144).

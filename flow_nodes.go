@@ -7,7 +7,6 @@ import (
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core/base"
-	"github.com/flowfabric/flowfabric/internal/transport"
 )
 
 // Node is a member of a flow to submit, or a child to spawn. Kind.Node and SubFlow make one; its methods define what it waits
@@ -27,11 +26,9 @@ type Node struct {
 	zeroPriority, zeroDelay bool  // the JSON had an explicit 0, which overrides the defaults
 }
 
-// Node returns a member with this kind of work. An input that cannot be encoded, or more than one option struct, is an error of
-// the call that uses the node.
+// Node returns a member with this kind of work. An input that cannot be encoded is an error of the call that uses the node.
 func (k Kind[In, Out]) Node(name string, in In, opts ...SubmitOptions) Node {
-	options, err := transport.Single(opts)
-	return Node{Name: name, Kind: string(k), Input: encode(in), SubmitOptions: options, err: err}
+	return Node{Name: name, Kind: string(k), Input: encode(in), SubmitOptions: merged(opts)}
 }
 
 // SubFlow returns a member that is itself a flow: it has no worker, succeeds when the flow completes, with the result of its

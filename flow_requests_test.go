@@ -185,7 +185,6 @@ func TestF12_what_a_node_cannot_be_is_refused_at_its_place(t *testing.T) {
 	}{
 		"nodes[1].input":                  {"invalid_argument", Flow{Nodes: []Node{build.Node("a", 1), build.Node("b", func() {})}}},
 		"nodes[0].idempotency_key":        {"invalid_flow", Flow{Nodes: []Node{build.Node("a", 1, SubmitOptions{IdempotencyKey: "k"})}}},
-		"nodes[0].options":                {"invalid_argument", Flow{Nodes: []Node{build.Node("a", 1, SubmitOptions{}, SubmitOptions{})}}},
 		"nodes[0].edges":                  {"unknown_name", Flow{Nodes: []Node{build.Node("a", 1).PassAs("b", "c")}}},
 		"nodes[0].join.policy":            {"invalid_join", Flow{Nodes: []Node{{Name: "a", Kind: "k", Join: Join{Policy: "most"}}}}},
 		"nodes[0].flow.kind":              {"invalid_flow", Flow{Nodes: []Node{SubFlow("a", Flow{Kind: "x"})}}},

@@ -1,10 +1,12 @@
 package flowfabric
 
 import (
+	"cmp"
 	"context"
 	"sync/atomic"
 	"time"
 
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/calls"
 
 	"github.com/flowfabric/flowfabric/internal/core/base"
@@ -19,6 +21,8 @@ type HandlerConfig struct {
 	// Timeout bounds one call: the context then ends with context.DeadlineExceeded, and the error that the handler returns fails
 	// the attempt with class timeout. 0: only the timeout of the attempt applies.
 	Timeout time.Duration
+	// Retry says how failed attempts of this kind are retried if the submission does not; nil: WorkerConfig.Retry.
+	Retry *RetryPolicy
 }
 
 // HandlerFunc is an untyped handler. The zero Payload means no result.
@@ -29,11 +33,12 @@ type Middleware func(next HandlerFunc) HandlerFunc
 
 // handler is a registered handler with the number of its running tasks.
 type handler struct {
-	kind    string
-	do      HandlerFunc
-	call    HandlerFunc // the handler, wrapped in the middleware
-	cfg     HandlerConfig
-	running atomic.Int64
+	kind      string
+	do        HandlerFunc
+	call      HandlerFunc // the handler, wrapped in the middleware
+	cfg       HandlerConfig
+	running   atomic.Int64
+	byDefault *api.DefaultPolicy // sent with every failure; nil: there is none
 
 	label string                       // of the kind in metrics
 	took  map[string]*metrics.Observer // by outcome
@@ -81,6 +86,12 @@ func (w *Worker) handle(kind string, cfgs []HandlerConfig, do HandlerFunc) {
 		w.problems = append(w.problems, calls.Refuse(base.CodeInvalidArgument, "kind %q has two handlers", kind).At("handlers", "register one"))
 	}
 	h := &handler{kind: kind, do: do, cfg: cfg}
+	if retry := cmp.Or(cfg.Retry, w.cfg.Retry); retry != nil {
+		h.byDefault = &api.DefaultPolicy{Retry: retry}
+		if err := retry.Check(); err != nil {
+			w.problems = append(w.problems, err)
+		}
+	}
 	h.meter(w.meter)
 	w.handlers = append(w.handlers, h)
 }

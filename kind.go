@@ -4,38 +4,70 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/api"
-	"github.com/flowfabric/flowfabric/internal/transport"
 )
 
 // Kind is a kind of work with the types of its input and its result; an untyped string constant can be used as one. []byte,
 // string and Payload are sent unchanged, None means no payload, everything else is JSON. Names have 1..128 bytes of 0x21..0x7e.
 type Kind[In, Out any] string
 
-// Submit submits an execution. When it returns without an error the execution is durable.
+// Submit submits an execution. When it returns without an error the execution is durable. Several option structs are merged: what a
+// later one sets replaces what an earlier one has.
 //
 // Codes: invalid_argument, invalid_id, invalid_policy, invalid_capabilities, invalid_tag_key, payload_too_large,
 // idempotency_conflict, id_conflict, idempotency_in_progress, lane_not_accepting, overloaded, store_unavailable, timeout.
 func (k Kind[In, Out]) Submit(ctx context.Context, c *Client, in In, opts ...SubmitOptions) (*Run[Out], error) {
-	o, err := transport.Single(opts)
-	if err != nil {
-		return nil, err
-	}
-	result, err := c.Submit(ctx, Submission{Kind: string(k), Input: encode(in), SubmitOptions: o})
+	result, err := c.Submit(ctx, k.Submission(in, opts...))
 	if err != nil {
 		return nil, err
 	}
 	return &Run[Out]{client: c, id: result.ID, duplicate: result.Duplicate}, nil
 }
 
-// Submission returns the submission that Submit sends, for SubmitMany and SubmitTx. More than one option struct is an error of
-// the call that uses it.
+// Submission returns the submission that Submit sends, for SubmitMany and SubmitTx.
 func (k Kind[In, Out]) Submission(in In, opts ...SubmitOptions) Submission {
-	o, err := transport.Single(opts)
-	s := Submission{Kind: string(k), Input: encode(in), SubmitOptions: o}
-	if err != nil {
-		s.Input = api.Failed(err)
+	return Submission{Kind: string(k), Input: encode(in), SubmitOptions: merged(opts)}
+}
+
+// merged merges option structs: the later ones win.
+func merged(all []SubmitOptions) (o SubmitOptions) {
+	for _, more := range all {
+		o = o.Merged(more)
 	}
-	return s
+	return o
+}
+
+// With returns the kind with default options, such as a lane, tags or a retry policy, for everything that is submitted through it.
+// Options given with a submit replace them one by one, those of the policy too.
+func (k Kind[In, Out]) With(defaults ...SubmitOptions) KindWith[In, Out] {
+	return KindWith[In, Out]{kind: k, defaults: merged(defaults)}
+}
+
+// KindWith is a Kind with default options. Make it with Kind.With.
+type KindWith[In, Out any] struct {
+	kind     Kind[In, Out]
+	defaults SubmitOptions
+}
+
+// Kind returns the kind without the default options, for Handle.
+func (k KindWith[In, Out]) Kind() Kind[In, Out] { return k.kind }
+
+// Submit is Kind.Submit with the default options.
+func (k KindWith[In, Out]) Submit(ctx context.Context, c *Client, in In, opts ...SubmitOptions) (*Run[Out], error) {
+	return k.kind.Submit(ctx, c, in, k.options(opts))
+}
+
+// Submission is Kind.Submission with the default options.
+func (k KindWith[In, Out]) Submission(in In, opts ...SubmitOptions) Submission {
+	return k.kind.Submission(in, k.options(opts))
+}
+
+// Node is Kind.Node with the default options.
+func (k KindWith[In, Out]) Node(name string, in In, opts ...SubmitOptions) Node {
+	return k.kind.Node(name, in, k.options(opts))
+}
+
+func (k KindWith[In, Out]) options(opts []SubmitOptions) SubmitOptions {
+	return k.defaults.Merged(merged(opts))
 }
 
 // Submission is an execution to submit.

@@ -102,7 +102,7 @@ func talk(t testing.TB, c *flowfabric.Client, book *logBook, level slog.Level) (
 	w := &world{Client: remote}
 	_, stop := w.work(t, flowfabric.WorkerConfig{Logger: book.logger(level)}, func(worker *flowfabric.Worker) {
 		flowfabric.Handle(worker, flowfabric.Kind[string, string]("tell"), func(context.Context, *flowfabric.Task, string) (string, error) {
-			return "", flowfabric.Permanent(errors.New("hidden-failure"))
+			return "", flowfabric.Permanent(errors.New("shown-failure"))
 		})
 	})
 	defer stop()
@@ -180,7 +180,7 @@ func TestU217_schema_and_sweeps_that_found_something_are_logged(t *testing.T) {
 	t.Parallel()
 	book, url := &logBook{}, stores["sqlite"](t)
 	hand := clock.NewManual(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC))
-	c := openLogged(t, url, book, slog.LevelInfo, engine.Hooks{Clock: hand})
+	c := openLogged(t, url, book, slog.LevelDebug, engine.Hooks{Clock: hand})
 	if schema := book.lines(t, "the schema of the store was brought up to date"); len(schema) != 1 || schema[0]["schema"] == 0.0 {
 		t.Errorf("%v", schema)
 	}

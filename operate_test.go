@@ -281,7 +281,7 @@ func TestU132_the_worker_protocol_by_hand(t *testing.T) {
 		if answers[1].Outcome != "stored" || answers[3].Status != flowfabric.StatusSucceeded {
 			t.Errorf("answers %+v", answers)
 		}
-		override := must[[]api.WorkAnswer](t)(work.Do(ctx, api.WorkItem{Op: api.OpFail, ID: second.ID, Override: true, Message: "no"}))
+		override := must[[]api.WorkAnswer](t)(work.Do(ctx, api.WorkItem{Op: api.OpFail, ID: second.ID, Override: true, Class: api.ClassPermanent, Message: "no"}))
 		if override[0].Err != nil || override[0].Outcome != "failed" {
 			t.Errorf("override: %+v", override[0])
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
-// Policy configures how one execution runs. It is fixed when the execution is submitted. The zero value means: no retry, no
+// Policy configures how one execution runs. It is fixed when the execution is submitted. The zero value means: default retries, no
 // timeout, up to ten takeovers after crashes, engine defaults for the rest. A value out of its range is invalid_policy with the
 // path in Field.
 type Policy = api.Policy
@@ -16,10 +16,18 @@ type Policy = api.Policy
 // SuspensionPolicy applies to a wait that sets no timeout of its own.
 type SuspensionPolicy = api.SuspensionPolicy
 
-// RetryPolicy says whether and when a failed attempt is followed by another.
+// RetryPolicy says whether and when a failed attempt is followed by another. The zero value is the default of executions about
+// which nothing else is said.
 type RetryPolicy = api.RetryPolicy
 
-// Backoff is the delay before a retry. The zero value starts at one second and doubles up to one minute.
+// CategoryRetry says how failures of one category or class are retried.
+type CategoryRetry = api.CategoryRetry
+
+// NoRetry returns the policy without retries: a failed attempt ends the execution.
+func NoRetry() *RetryPolicy { return api.NoRetry() }
+
+// Backoff is the delay before a retry. The zero value is the default: it doubles from api.DefaultInitialBackoff to
+// api.DefaultMaxBackoff.
 type Backoff = api.Backoff
 
 // KeepForever as a retention keeps finished executions until they are deleted explicitly.

@@ -63,6 +63,8 @@ type runner struct {
 	drains atomic.Bool    // an operator has drained the instance: it claims nothing new
 	left   atomic.Bool    // it has left or is leaving: it does not register again
 	joins  chan struct{}  // holds a token while the instance registers again
+	asks   chan struct{}  // makes the next heartbeat at once, which tells who drains the instance
+	told   atomic.Bool    // the drain was logged
 
 	stopping    chan struct{} // closed: claim nothing more
 	stopOnce    sync.Once
@@ -87,6 +89,7 @@ func newRunner(w *Worker) *runner {
 		slots:    make([]atomic.Pointer[Task], 2*cfg.Concurrency), tasks: make(chan *Task, cfg.Concurrency),
 		looked:   make(chan struct{}, 1),
 		joins:    make(chan struct{}, 1),
+		asks:     make(chan struct{}, 1),
 		beat:     min(cfg.LeaseTTL, maxLiveness) / 3,
 		stopping: make(chan struct{}), handingBack: make(chan struct{}), done: make(chan struct{}),
 	}
@@ -143,6 +146,24 @@ func (r *runner) run(ctx context.Context) error {
 	group.Wait()
 	r.sayGoodbye(base)
 	return err
+}
+
+// noteDrain takes note of whether an operator drains the instance, and logs when that begins and ends. by is empty if the answer does
+// not say who asked: then a heartbeat does.
+func (r *runner) noteDrain(on bool, by string) {
+	r.drains.Store(on)
+	switch {
+	case r.left.Load(): // it drains because it leaves
+	case on && by == "" && !r.told.Load():
+		wake(r.asks)
+	case on && r.told.CompareAndSwap(false, true):
+		r.log.Warn("flowfabric: draining: it claims nothing more", "asked_by", by, "exits", r.cfg.ExitOnDrain)
+		if r.cfg.ExitOnDrain {
+			r.drain()
+		}
+	case !on && r.told.CompareAndSwap(true, false):
+		r.log.Warn("flowfabric: the drain has ended: it claims again")
+	}
 }
 
 // drain makes the runner claim nothing more.
@@ -253,7 +274,7 @@ func (r *runner) registerOnce(ctx context.Context) error {
 		LivenessTTL: min(max(r.cfg.LeaseTTL, minLiveness), maxLiveness), Version: r.cfg.Version,
 	})
 	if err == nil {
-		r.drains.Store(answer.Drain)
+		r.noteDrain(answer.Drain, answer.DrainedBy)
 	}
 	return r.meter.called(ctx, err)
 }
@@ -307,8 +328,8 @@ func (r *runner) leave(claims context.Context, giveUp context.CancelFunc) {
 func (r *runner) sayGoodbye(ctx context.Context) {
 	ctx, cancel := r.within(ctx, goodbyeLimit)
 	defer cancel()
-	request, keep := &wire.MarkDeadRequest{ByInstance: wire.ByInstance{Instance: r.cfg.Instance}}, false
-	request.Body.Reason, request.Body.TakeLeases = "stopped", &keep
+	request := &wire.MarkDeadRequest{ByInstance: wire.ByInstance{Instance: r.cfg.Instance}, Leaving: true}
+	request.Body.Reason = "stopped"
 	_, err := transport.Call(ctx, r.client.conn, wire.MarkWorkerDead, request, transport.Options{AsWorker: true}) // it is not an operator's action
 	if r.meter.called(ctx, err) != nil {
 		r.log.Debug("flowfabric: could not sign off", "error", err)

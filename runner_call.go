@@ -1,6 +1,7 @@
 package flowfabric
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -87,8 +88,12 @@ func (r *runner) finish(ctx context.Context, t *Task, span activity, result Payl
 		return
 	}
 	ending := t.ending(result, err)
+	if ending.Op == api.OpFail {
+		ending.Default = t.handler.byDefault
+	}
 	t.handled(took, outcomeOf(ending.Op))
 	item, answer := r.endWith(ctx, t, ending)
+	t.logFailure(item, answer)
 	endHandler(span, item, answer)
 }
 
@@ -104,6 +109,23 @@ func (t *Task) ending(result Payload, err error) api.WorkItem {
 	default:
 		return failureOf(err)
 	}
+}
+
+// maxLoggedError is the longest text of an error in a log line.
+const maxLoggedError = 1024
+
+// logFailure logs a failed attempt once the store has recorded it: the only line about it in this process.
+func (t *Task) logFailure(item api.WorkItem, answer api.WorkAnswer) {
+	if item.Op != api.OpFail || answer.Err != nil {
+		return
+	}
+	log := t.Logger().With("class", cmp.Or(item.Class, api.ClassTransient), "category", item.Category)
+	if answer.RetryAt.IsZero() {
+		log = log.With("reason", answer.Reason)
+	} else {
+		log = log.With("retry_at", answer.RetryAt)
+	}
+	log.Warn("flowfabric: attempt failed", "error", base.CutText(item.Message, maxLoggedError))
 }
 
 // endWith sends the ending until it is answered or the lease is lost. An ending that validation refuses is replaced by one that

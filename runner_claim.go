@@ -230,7 +230,7 @@ func (c *claimer) claimOnce(ctx context.Context, kinds []string, most int, wait 
 	if r.meter.called(ctx, err) != nil {
 		return 0, err
 	}
-	r.drains.Store(answer.Drain)
+	r.noteDrain(answer.Drain, "")
 	r.place(context.WithoutCancel(ctx), answer, began) // what has begun is ended properly
 	return len(answer.Tasks), nil
 }

@@ -26,7 +26,7 @@ const (
 // beatLoop sends a heartbeat and renews all leases at every third of a lease's time.
 func (r *runner) beatLoop(ctx context.Context) {
 	defer r.beats.Wait()
-	for wait, try := r.beat, 0; backoff.Pause(ctx, r.clock, wait); {
+	for wait, try := r.beat, 0; r.pauseOrAsked(ctx, wait); {
 		err := r.heartbeat(ctx)
 		switch {
 		case ctx.Err() != nil:
@@ -39,6 +39,18 @@ func (r *runner) beatLoop(ctx context.Context) {
 			try++
 		}
 	}
+}
+
+// pauseOrAsked waits, less if a heartbeat is asked for, and reports whether ctx has not ended.
+func (r *runner) pauseOrAsked(ctx context.Context, wait time.Duration) bool {
+	timer := r.clock.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-r.asks:
+	case <-ctx.Done():
+	}
+	return ctx.Err() == nil
 }
 
 // heartbeat renews every lease in batches. It returns an error if some may not have been renewed.
@@ -74,7 +86,7 @@ func (r *runner) renew(ctx context.Context, tasks []*Task, leases []api.Lease) e
 	if r.meter.called(ctx, err) != nil {
 		return err
 	}
-	r.drains.Store(answer.Drain)
+	r.noteDrain(answer.Drain, answer.DrainedBy)
 	var unsure error
 	for i, renewal := range answer.Leases {
 		switch cause := causeOf(renewal.Err); {

@@ -31,7 +31,13 @@ type WorkerConfig struct {
 	LeaseTTL     time.Duration // default 30 s; renewed after a third of it, given up 5 s early (a sixth if that is less) by this host's monotonic clock
 	DrainTimeout time.Duration // default 30 s: how long handlers may continue once Run is stopped
 	Version      string        // shown in the list of workers
-	Logger       *slog.Logger  // default slog.Default()
+	// Retry says how attempts that this worker fails are retried if the submission does not; nil: the default of the lane, else that of
+	// the engine. It takes effect with the first attempt that fails here, and is shown by get and explain.
+	Retry  *RetryPolicy
+	Logger *slog.Logger // default slog.Default()
+	// ExitOnDrain makes Run return nil after an operator has asked the instance to drain and its handlers have ended; otherwise it
+	// waits until the drain is ended.
+	ExitOnDrain bool
 }
 
 // Bounds and defaults of a WorkerConfig.

@@ -53,7 +53,7 @@ func TestU143_a_context_ends_with_its_cause(t *testing.T) {
 				Policy: &flowfabric.Policy{Deadline: 5 * time.Second},
 			}},
 			{name: "attempt timeout", cause: flowfabric.ErrAttemptTimeout, status: flowfabric.StatusFailed, options: flowfabric.SubmitOptions{
-				Policy: &flowfabric.Policy{AttemptTimeout: time.Second},
+				Policy: &flowfabric.Policy{AttemptTimeout: time.Second, Retry: flowfabric.NoRetry()},
 			}},
 			{name: "lost", cause: flowfabric.ErrLeaseLost, status: flowfabric.StatusReady, do: w.declareDead},
 			{name: "lost at the cap", cause: flowfabric.ErrLeaseLost, status: flowfabric.StatusFailed, do: w.declareDead, options: flowfabric.SubmitOptions{

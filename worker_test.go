@@ -233,18 +233,18 @@ func TestU144_how_a_handler_ends(t *testing.T) {
 			name, class, category, reason string
 			do                            func() (flowfabric.Payload, error)
 		}{
-			{"error", "transient", "handler_error", "no_retry_policy", func() (flowfabric.Payload, error) { return flowfabric.Payload{}, errors.New("x") }},
+			{"error", "transient", "handler_error", "retries_exhausted", func() (flowfabric.Payload, error) { return flowfabric.Payload{}, errors.New("x") }},
 			{"permanent", "permanent", "handler_error", "permanent", func() (flowfabric.Payload, error) {
 				return flowfabric.Payload{}, fmt.Errorf("wrapped: %w", flowfabric.Permanent(errors.New("x")))
 			}},
 			{"category", "permanent", "bad.luck", "permanent", func() (flowfabric.Payload, error) {
 				return flowfabric.Payload{}, flowfabric.Category("bad.luck", flowfabric.Permanent(errors.New("x")))
 			}},
-			{"bad category", "transient", "handler_error", "no_retry_policy", func() (flowfabric.Payload, error) {
+			{"odd category", "transient", "bad_luck_", "retries_exhausted", func() (flowfabric.Payload, error) {
 				return flowfabric.Payload{}, flowfabric.Category("Bad Luck!", errors.New("x"))
 			}},
-			{"panic", "transient", "panic", "no_retry_policy", func() (flowfabric.Payload, error) { panic("x") }},
-			{"goexit", "transient", "handler_error", "no_retry_policy", func() (flowfabric.Payload, error) {
+			{"panic", "transient", "panic", "retries_exhausted", func() (flowfabric.Payload, error) { panic("x") }},
+			{"goexit", "transient", "handler_error", "retries_exhausted", func() (flowfabric.Payload, error) {
 				runtime.Goexit()
 				return flowfabric.Payload{}, nil
 			}},
@@ -271,7 +271,9 @@ func TestU144_how_a_handler_ends(t *testing.T) {
 			}
 		}
 		for _, c := range cases {
-			run := must[flowfabric.SubmitResult](t)(w.Submit(ctx, flowfabric.Submission{Kind: strings.ReplaceAll(c.name, " ", "_"), Input: flowfabric.JSON(1)}))
+			run := must[flowfabric.SubmitResult](t)(w.Submit(ctx, flowfabric.Submission{
+				Kind: strings.ReplaceAll(c.name, " ", "_"), Input: flowfabric.JSON(1), SubmitOptions: flowfabric.SubmitOptions{Policy: &flowfabric.Policy{Retry: flowfabric.NoRetry()}},
+			}))
 			check(c.name, c.class, c.category, c.reason, run.ID)
 		}
 		odd := must[flowfabric.SubmitResult](t)(w.Submit(ctx, flowfabric.Submission{Kind: "decode", Input: flowfabric.Text("x")}))
@@ -303,7 +305,7 @@ func TestU144_a_handler_past_its_own_timeout_fails_with_class_timeout(t *testing
 	w.work(t, flowfabric.WorkerConfig{}, func(worker *flowfabric.Worker) {
 		flowfabric.Handle(worker, double, handler.handle, flowfabric.HandlerConfig{Timeout: 20 * time.Millisecond})
 	})
-	run := must[*flowfabric.Run[int]](t)(double.Submit(ctx, w.Client, 1))
+	run := must[*flowfabric.Run[int]](t)(double.Submit(ctx, w.Client, 1, flowfabric.SubmitOptions{Policy: &flowfabric.Policy{Retry: flowfabric.NoRetry()}}))
 	x := must[*flowfabric.Execution](t)(run.Wait(ctx))
 	if cause := receive(t, handler.causes); !errors.Is(cause, context.DeadlineExceeded) || x.Failure == nil || x.Failure.Class != "timeout" {
 		t.Errorf("the context ended with %v, the failure is %+v", cause, x.Failure)

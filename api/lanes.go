@@ -31,6 +31,8 @@ type LaneSettings struct {
 	FairnessWeights map[string]int `json:"fairness_weights,omitempty" doc:"Shares by key, 1 to 1000."`
 	// Retention is how long finished executions of this lane are kept.
 	Retention Retention `json:"retention_ms,omitzero" doc:"How long finished executions are kept."`
+	// DefaultPolicy says how executions are retried whose own policy does not; a change applies to later submits. nil: nothing is said.
+	DefaultPolicy *DefaultPolicy `json:"default_policy,omitempty" doc:"How executions submitted to it from now on are retried if their own policy does not say so: a policy with a retry_policy and nothing else."`
 }
 
 // Lane is a lane with its settings and its executions in the caller's namespaces.

@@ -3,21 +3,24 @@ package api
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"math"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
-// Policy says how one execution is run. It is fixed when the execution is submitted. The zero value means no retry, no timeout,
-// up to ten reclaims after crashes, and engine defaults for the rest. A value out of range is invalid_policy with the path in
+// Policy says how one execution is run. It is fixed when the execution is submitted. The zero value means the default retries (see
+// RetryPolicy), no timeout, up to ten reclaims after crashes, and engine defaults for the rest. A value out of range is invalid_policy with the path in
 // Field.
 //
 // A policy read from JSON keeps fields unknown to this version until a field is changed.
 type Policy struct {
-	// Retry enables retries; nil: a failed attempt ends the execution. &RetryPolicy{} retries three times.
+	// Retry says how failed attempts are retried; nil: as the worker that runs it says, else the lane, else as &RetryPolicy{}. NoRetry()
+	// disables retries.
 	Retry *RetryPolicy
 	// AttemptTimeout limits the running time of one attempt, without waiting time; 0: none, at most 365 days.
 	AttemptTimeout time.Duration
@@ -64,20 +67,82 @@ type SuspensionPolicy struct {
 	OnTimeout      TimeoutBehavior // "": FailOnTimeout
 }
 
-// RetryPolicy says whether and when a failed attempt is followed by another.
+// Defaults of RetryPolicy and Backoff, and with them of every execution about which nothing else is said. Together they last about
+// three days: work that fails on a Friday evening is still retried on Monday.
+const (
+	DefaultMaxRetries      = base.DefaultMaxRetries                                  // RetryPolicy.MaxRetries
+	DefaultInitialBackoff  = time.Duration(base.DefaultInitialMS) * time.Millisecond // Backoff.Initial
+	DefaultMaxBackoff      = time.Duration(base.DefaultMaxMS) * time.Millisecond     // Backoff.Max
+	DefaultBackoffMultiple = base.DefaultMultiplier                                  // Backoff.Multiplier
+)
+
+// RetrySummary describes these defaults for readers, such as "25 retries, after 1s, 2s, 4s and so on, at most 6h apart".
+func RetrySummary() string { return base.RetrySummary() }
+
+// RetryPolicy says whether and when a failed attempt is followed by another. The zero value retries DefaultMaxRetries times, after
+// delays that grow from DefaultInitialBackoff to DefaultMaxBackoff. Failures of class permanent or cancelled are never retried.
 type RetryPolicy struct {
-	MaxRetries int // after the first attempt; 0: 3, negative: none, at most 10 000
+	MaxRetries int // after the first attempt; 0: DefaultMaxRetries, negative: none, at most 10 000
 	Backoff    Backoff
 	Categories []string      // failure classes or categories to retry; empty: all
 	MaxElapsed time.Duration // no retry starts later than this after the run's start; 0: no limit
+	// ByCategory counts and delays the retries after failures of single categories or classes, which then do not count for the
+	// others; an entry for the category precedes one for the class. Up to 32.
+	ByCategory map[string]CategoryRetry
 }
 
-// Backoff is the delay before a retry. The zero value doubles from one second to one minute.
+// Check refuses what the rules would refuse in every call that uses the policy. It is for packages of this module.
+func (r *RetryPolicy) Check() error {
+	refuse := func(field, format string, args ...any) error {
+		return Errorf(string(base.CodeInvalidPolicy), format, args...).At("retry_policy."+field, "")
+	}
+	names := slices.Concat(r.Categories, slices.Sorted(maps.Keys(r.ByCategory)))
+	backoffs := []Backoff{r.Backoff}
+	for _, rule := range r.ByCategory {
+		backoffs = append(backoffs, rule.Backoff)
+	}
+	for _, name := range names {
+		if why := base.CheckCategoryText(name); why != "" {
+			return refuse("retryable_categories", "the category %q %s", name, why)
+		}
+	}
+	for _, b := range backoffs {
+		switch {
+		case b.Strategy != "" && b.Strategy != base.BackoffFixed && b.Strategy != base.BackoffExponential:
+			return refuse("backoff.strategy", "%q is not exponential or fixed", b.Strategy)
+		case b.Strategy == base.BackoffFixed && (b.Initial != 0 || b.Max != 0 || b.Multiplier != 0), b.Strategy != base.BackoffFixed && b.Delay != 0:
+			return refuse("backoff", "it sets fields of the other strategy")
+		case b.Max != 0 && b.Max < b.Initial, b.Initial < 0, b.Max < 0, b.Delay < 0, b.Multiplier != 0 && b.Multiplier < 1, b.Jitter < 0, b.Jitter > 1:
+			return refuse("backoff", "a value is out of its range")
+		}
+	}
+	return nil
+}
+
+// NoRetry returns the policy without retries: a failed attempt ends the execution.
+func NoRetry() *RetryPolicy { return &RetryPolicy{MaxRetries: -1} }
+
+// CategoryRetry says how failures of one category or class are retried.
+type CategoryRetry struct {
+	MaxRetries int     // 0: that of the policy, negative: none
+	Backoff    Backoff // the zero value: that of the policy
+}
+
+// Failure classes: what an attempt failed with. A worker names the class when it fails an attempt; the default is ClassTransient.
+const (
+	ClassTransient  = "transient"   // it may succeed if it is tried again; an error that a handler returns
+	ClassTimeout    = "timeout"     // the attempt or the call of the handler ran out of time
+	ClassInfraCrash = "infra_crash" // the process or machine that ran it died
+	ClassPermanent  = "permanent"   // it will never succeed; never retried
+	ClassCancelled  = "cancelled"   // the worker gave up on purpose; never retried
+)
+
+// Backoff is the delay before a retry. The zero value doubles from DefaultInitialBackoff to DefaultMaxBackoff.
 type Backoff struct {
 	Strategy   string        // "exponential" (default) or "fixed"
-	Initial    time.Duration // exponential: the first delay; 0: 1 s
-	Max        time.Duration // exponential: the longest delay; 0: 60 s
-	Multiplier float64       // exponential: growth factor; 0: 2
+	Initial    time.Duration // exponential: the first delay; 0: DefaultInitialBackoff
+	Max        time.Duration // exponential: the longest delay; 0: DefaultMaxBackoff, or Initial if that is longer
+	Multiplier float64       // exponential: growth factor; 0: DefaultBackoffMultiple
 	Delay      time.Duration // fixed: every delay
 	Jitter     float64       // 0..1: the random share of the delay
 }
@@ -117,10 +182,16 @@ type routingJSON struct {
 }
 
 type retryJSON struct {
-	MaxRetries *int          `json:"max_retries,omitempty"`
-	Backoff    backoffJSON   `json:"backoff,omitzero"`
-	Categories []string      `json:"retryable_categories,omitempty"`
-	MaxElapsed time.Duration `json:"max_elapsed_ms,omitempty"`
+	MaxRetries *int                         `json:"max_retries,omitempty"`
+	Backoff    backoffJSON                  `json:"backoff,omitzero"`
+	Categories []string                     `json:"retryable_categories,omitempty"`
+	MaxElapsed time.Duration                `json:"max_elapsed_ms,omitempty"`
+	ByCategory map[string]categoryRetryJSON `json:"by_category,omitempty"`
+}
+
+type categoryRetryJSON struct {
+	MaxRetries *int         `json:"max_retries,omitempty"`
+	Backoff    *backoffJSON `json:"backoff,omitempty"`
 }
 
 type backoffJSON struct {
@@ -188,11 +259,23 @@ func (p *Policy) check() error {
 	if p == nil {
 		return nil
 	}
-	if r := p.Retry; r != nil && (!finite(r.Backoff.Multiplier) || !finite(r.Backoff.Jitter)) {
+	if r := p.Retry; r != nil && !r.finite() {
 		return Errorf(string(base.CodeInvalidPolicy), "the policy does not encode").At("policy", "a number must not be infinite or NaN")
 	}
 	return Within("policy", CheckResets(p.Budgets))
 }
+
+// finite reports whether all its numbers can be written.
+func (r *RetryPolicy) finite() bool {
+	for _, rule := range r.ByCategory {
+		if !rule.Backoff.finite() {
+			return false
+		}
+	}
+	return r.Backoff.finite()
+}
+
+func (b Backoff) finite() bool { return finite(b.Multiplier) && finite(b.Jitter) }
 
 func finite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
 
@@ -239,16 +322,28 @@ func fieldsOf(text []byte) *Policy {
 		p.Capabilities = w.Routing.Capabilities
 	}
 	if r := w.Retry; r != nil {
-		b := r.Backoff
-		p.Retry = &RetryPolicy{
-			MaxRetries: countGiven(r.MaxRetries), Categories: r.Categories, MaxElapsed: r.MaxElapsed,
-			Backoff: Backoff{Strategy: b.Strategy, Initial: b.Initial, Max: b.Max, Multiplier: b.Multiplier, Jitter: b.Jitter},
-		}
-		if b.Delay != nil {
-			p.Retry.Backoff.Delay = *b.Delay
+		p.Retry = &RetryPolicy{MaxRetries: countGiven(r.MaxRetries), Categories: r.Categories, MaxElapsed: r.MaxElapsed, Backoff: r.Backoff.backoff()}
+		for name, rule := range r.ByCategory {
+			own := CategoryRetry{MaxRetries: countGiven(rule.MaxRetries)}
+			if rule.Backoff != nil {
+				own.Backoff = rule.Backoff.backoff()
+			}
+			if p.Retry.ByCategory == nil {
+				p.Retry.ByCategory = map[string]CategoryRetry{}
+			}
+			p.Retry.ByCategory[name] = own
 		}
 	}
 	return p
+}
+
+// backoff converts the JSON of a backoff.
+func (b *backoffJSON) backoff() Backoff {
+	read := Backoff{Strategy: b.Strategy, Initial: b.Initial, Max: b.Max, Multiplier: b.Multiplier, Jitter: b.Jitter}
+	if b.Delay != nil {
+		read.Delay = *b.Delay
+	}
+	return read
 }
 
 // json converts the policy to the form of its text.
@@ -268,13 +363,25 @@ func (r *RetryPolicy) json() *retryJSON {
 	if r == nil {
 		return nil
 	}
-	b := r.Backoff
-	w := &retryJSON{
-		MaxRetries: countOrDefault(r.MaxRetries), Categories: r.Categories, MaxElapsed: r.MaxElapsed,
-		Backoff: backoffJSON{Strategy: b.Strategy, Initial: b.Initial, Max: b.Max, Multiplier: b.Multiplier, Jitter: b.Jitter},
+	w := &retryJSON{MaxRetries: countOrDefault(r.MaxRetries), Categories: r.Categories, MaxElapsed: r.MaxElapsed, Backoff: r.Backoff.json()}
+	for name, rule := range r.ByCategory {
+		own := categoryRetryJSON{MaxRetries: countOrDefault(rule.MaxRetries)}
+		if rule.Backoff != (Backoff{}) {
+			backoff := rule.Backoff.json()
+			own.Backoff = &backoff
+		}
+		if w.ByCategory == nil {
+			w.ByCategory = map[string]categoryRetryJSON{}
+		}
+		w.ByCategory[name] = own
 	}
+	return w
+}
+
+func (b Backoff) json() backoffJSON {
+	w := backoffJSON{Strategy: b.Strategy, Initial: b.Initial, Max: b.Max, Multiplier: b.Multiplier, Jitter: b.Jitter}
 	if b.Delay != 0 || b.Strategy == base.BackoffFixed {
-		w.Backoff.Delay = &r.Backoff.Delay
+		w.Delay = &b.Delay
 	}
 	return w
 }

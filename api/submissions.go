@@ -25,7 +25,7 @@ type SubmitOptions struct {
 	Deadline       time.Time         `json:"deadline_at,omitzero" doc:"Expires at this time."`                                                             // expires unless finished by then
 	IdempotencyKey string            `json:"idempotency_key,omitempty" maxLength:"256" doc:"Identifies the work: a second submit with it is a duplicate."` // unique in the namespace
 	Tags           map[string]string `json:"tags,omitempty" doc:"Tags by key."`
-	Policy         *Policy           `json:"policy,omitempty" doc:"How to run it: retries, timeouts, routing, retention."` // nil: no retry, engine defaults
+	Policy         *Policy           `json:"policy,omitempty" doc:"How to run it: retries, timeouts, routing, retention."` // nil: default retries, engine defaults
 	// The following fields are short for fields of the policy. Giving one in both places is invalid_argument.
 	Requires    []string           `json:"requires,omitempty" doc:"Capabilities that a worker must have; short for the policy field."`
 	FairnessKey string             `json:"fairness_key,omitempty" maxLength:"128" doc:"Key for fair sharing of a lane; short for the policy field."`

@@ -30,6 +30,7 @@ type Registered struct {
 	Outcome   string    `json:"outcome" enum:"registered,refreshed" doc:"Whether the instance was new."`
 	ExpiresAt time.Time `json:"expires_at,omitzero" doc:"When it is considered dead unless seen again."`
 	Drain     bool      `json:"drain" doc:"Claim no new work."`
+	DrainedBy string    `json:"drained_by,omitempty" doc:"Principal that asked for the drain."` // "" unless it drains
 }
 
 // Heartbeat is the answer to a heartbeat.
@@ -37,6 +38,7 @@ type Heartbeat struct {
 	Registered bool      `json:"registered" doc:"If false, register again."`
 	ExpiresAt  time.Time `json:"expires_at,omitzero" doc:"When the instance is considered dead unless seen again."`
 	Drain      bool      `json:"drain" doc:"Claim no new work."`
+	DrainedBy  string    `json:"drained_by,omitempty" doc:"Principal that asked for the drain."` // "" unless it drains
 	Leases     Renewals  `json:"leases" doc:"One entry per lease, in the order of the request."`
 }
 

@@ -41,6 +41,7 @@ type WorkItem struct {
 	Category   string         // fail; default the class's name
 	Detail     Payload        // fail; at most 64 KiB are kept
 	RetryAfter *time.Duration // fail; nil: by the policy
+	Default    *DefaultPolicy // fail: used from now on if the submission does not say how it is retried; nil: nothing is said
 	Reason     string         // release, cancel, override
 	Until      time.Time      // delay: until this time
 	Delay      time.Duration  // delay: duration by the store's clock, instead of Until

@@ -11,6 +11,7 @@ type Worker struct {
 	WorkerID      string            `json:"worker_id" doc:"Logical name of the worker."`
 	InstanceID    string            `json:"worker_instance_id" doc:"Name of the process."`
 	State         string            `json:"state" enum:"live,draining,dead" doc:"State of the instance."`
+	DrainedBy     string            `json:"drained_by,omitempty" doc:"Principal that asked for the drain."` // "" unless it drains
 	Namespaces    []string          `json:"namespaces,omitempty" doc:"Namespaces that it works for; absent: all."`
 	Lanes         []string          `json:"lanes,omitempty" doc:"Lanes that it claims from."`
 	Kinds         []string          `json:"kinds,omitempty" doc:"Kinds that it handles; absent: all."`

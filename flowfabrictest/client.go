@@ -2,6 +2,7 @@ package flowfabrictest
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -70,11 +71,16 @@ func (s surviving) Do(ctx context.Context, by service.Caller, op *wire.Operation
 	if _, streams := answer.(*wire.Sink); streams { // it has what came before the process died
 		return s.now(ctx).Do(ctx, by, op, request, answer)
 	}
+	ctx, done := s.env.unlessStuck(ctx, op.ID)
+	defer done()
 	for {
 		p := s.env.alive(ctx)
 		during, cancel := p.during(ctx)
 		err := s.of(p).Do(during, by, op, request, answer)
 		cancel()
+		if errors.Is(context.Cause(ctx), errStuck) {
+			return errStuck
+		}
 		if err == nil || !p.dead() || ctx.Err() != nil {
 			return err
 		}
@@ -117,6 +123,9 @@ func (s surviving) NamespaceBounds(ctx context.Context, namespace string) (servi
 
 // StoreTime returns the store's clock.
 func (s surviving) StoreTime() time.Time { return s.now(context.Background()).StoreTime() }
+
+// Installation names the installation of the store.
+func (s surviving) Installation() string { return s.now(context.Background()).Installation() }
 
 // Collector returns the metrics of the engine that lives when it is called.
 func (s surviving) Collector() metrics.Collector { return s.now(context.Background()).Collector() }

@@ -51,6 +51,8 @@ type Env struct {
 	log    logBook
 	ending sync.Once
 
+	stuckAfter time.Duration // real time after which a call that waits for the clock fails the test
+
 	mu      sync.Mutex // held while one process replaces another
 	running *process
 	workers []*Worker
@@ -70,7 +72,7 @@ func New(tb testing.TB, cfg ...Config) *Env {
 	}
 	startSignalLoop()
 	options = options.withDefaults(tb)
-	e := &Env{tb: tb, cfg: options, clock: newTurned(options.Start, options.Seed), family: standstill.New()}
+	e := &Env{tb: tb, cfg: options, clock: newTurned(options.Start, options.Seed), family: standstill.New(), stuckAfter: patience}
 	e.Client = e.newClient()
 	e.mu.Lock()
 	e.open()

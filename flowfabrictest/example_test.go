@@ -4,10 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
+	"github.com/flowfabric/flowfabric/flowfabrichttp"
 	"github.com/flowfabric/flowfabric/flowfabrictest"
 )
 
@@ -71,6 +76,69 @@ func TestExplore_an_invoice_is_paid_for_wherever_the_process_dies(t *testing.T) 
 }
 
 // A test takes the place of tb with its own t.
+// Publish waits for the approval of an editor.
+const Publish flowfabric.Kind[string, string] = "publish"
+
+func Test_an_editor_approves_by_the_link_in_the_mail(t *testing.T) {
+	t.Parallel()
+	env := flowfabrictest.New(t)
+	var mailed []flowfabric.ApprovalLink
+	env.Worker(flowfabric.WorkerConfig{}, func(w *flowfabric.Worker) {
+		flowfabric.Handle(w, Publish, func(ctx context.Context, t *flowfabric.Task, page string) (string, error) {
+			answer, err := t.Ask(ctx, flowfabric.Approval{Key: "editor", Title: page + "?", Approvers: []string{"ana@example.com"}, Notify: func(_ context.Context, links []flowfabric.ApprovalLink) error {
+				mailed = links
+				return nil
+			}})
+			if err != nil {
+				return "", err
+			}
+			return page + " approved by " + answer.By[0], nil
+		})
+	})
+	pages, err := flowfabrichttp.New(env.Client, flowfabrichttp.Config{}) // the server with the pages that the links lead to
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := Publish.Submit(t.Context(), env.Client, "news")
+	if err != nil {
+		t.Fatal(err)
+	}
+	env.Settle()
+
+	click := httptest.NewRequest(http.MethodPost, mailed[0].URL, strings.NewReader("decision=approve"))
+	click.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	click.Header.Set("Accept", "text/html")
+	answer := httptest.NewRecorder()
+	pages.ServeHTTP(answer, click)
+	env.Settle()
+
+	if said, err := run.Result(t.Context()); answer.Code != http.StatusSeeOther || said != "news approved by ana@example.com" {
+		t.Errorf("status %d, %q, %v", answer.Code, said, err)
+	}
+}
+
+func TestExplore_a_flow_and_a_key_survive_wherever_the_process_dies(t *testing.T) {
+	t.Parallel()
+	flowfabrictest.Explore(t, func(t *testing.T, env *flowfabrictest.Env) {
+		env.Worker(flowfabric.WorkerConfig{}, func(w *flowfabric.Worker) {
+			flowfabric.Handle(w, Remind, remind(func(Invoice) bool { return true }))
+		})
+		run, err := env.Flows().Submit(t.Context(), flowfabric.Flow{Kind: "reminders", Nodes: []flowfabric.Node{
+			Remind.Node("first", Invoice{"17"}), Remind.Node("second", Invoice{"18"}).After("first"),
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := env.Admin().APIKeys().Create(t.Context(), api.APIKeySettings{Name: "ci", Roles: []string{"read"}, Namespaces: []string{"default"}}); err != nil {
+			t.Error(err)
+		}
+		env.Advance(time.Hour)
+		if flow, err := env.Flows().Get(t.Context(), run.ID); err != nil || flow.State != flowfabric.FlowCompleted {
+			t.Errorf("%+v, %v", flow, err)
+		}
+	})
+}
+
 func ExampleNew() {
 	tb := &recorder{}
 	defer tb.end()

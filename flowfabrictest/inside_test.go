@@ -1,11 +1,15 @@
 package flowfabrictest
 
 import (
+	"context"
+	"reflect"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
+	"github.com/flowfabric/flowfabric/internal/transport"
 )
 
 func TestU153_an_execution_that_cannot_go_on_is_found(t *testing.T) {
@@ -80,4 +84,87 @@ func TestU153_a_stopped_timer_does_not_fire_and_one_of_no_time_does_at_once(t *t
 	if _, pending := c.next(); pending || c.fire() || len(timer.C) != 0 {
 		t.Error("a stopped timer has fired")
 	}
+}
+
+// A group that reached the engine of one process directly would fail once that process has crashed.
+func TestU154_every_group_of_the_client_survives_the_death_of_the_process(t *testing.T) {
+	t.Parallel()
+	env := New(t)
+	client, groups := reflect.ValueOf(env.Client), 0
+	for i := range client.NumMethod() {
+		name, method := client.Type().Method(i).Name, client.Method(i)
+		if method.Type().NumIn() != 0 || method.Type().NumOut() != 1 || method.Type().Out(0).Kind() != reflect.Struct || name == "Connection" {
+			continue
+		}
+		groups++
+		found := 0
+		transports(method.Call(nil)[0], func(of reflect.Value) {
+			found++
+			if of.Type() != reflect.TypeFor[*lasting]() {
+				t.Errorf("%s goes through a %s", name, of.Type())
+			}
+		})
+		if found == 0 {
+			t.Errorf("%s goes through no transport that the test finds", name)
+		}
+	}
+	if groups < 11 {
+		t.Errorf("%d groups", groups)
+	}
+}
+
+// transports calls visit with every transport in a value.
+func transports(v reflect.Value, visit func(of reflect.Value)) {
+	switch v.Kind() {
+	case reflect.Interface:
+		if v.IsNil() {
+			return
+		}
+		inner := v.Elem()
+		if inner.Type() == reflect.TypeFor[transport.Connection]() {
+			transports(inner, visit)
+		} else if inner.Type().Implements(reflect.TypeFor[transport.Transport]()) {
+			visit(inner)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			transports(v.Field(i), visit)
+		}
+	default:
+	}
+}
+
+// failing is a test that notes what it fails with.
+type failing struct {
+	testing.TB
+	said chan string
+}
+
+func (f *failing) Helper() {}
+
+func (f *failing) Errorf(format string, args ...any) {
+	f.said <- strings.Join(strings.Fields(format), " ")
+}
+
+func TestU154_a_call_that_would_wait_forever_fails_the_test_with_the_reason(t *testing.T) {
+	t.Parallel()
+	env := New(t)
+	inner := &failing{TB: t, said: make(chan string, 8)}
+	env.tb, env.stuckAfter = inner, 50*time.Millisecond
+	run, err := flowfabric.Kind[string, string]("later").Submit(t.Context(), env.Client, "x", flowfabric.SubmitOptions{Delay: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := run.Result(t.Context()); err == nil || !strings.Contains(err.Error(), "call Advance first") {
+		t.Errorf("Result: %v", err)
+	}
+	if said := <-inner.said; !strings.Contains(said, "nothing turns the clock") {
+		t.Errorf("it says %q", said)
+	}
+	waited, stop := context.WithCancel(t.Context())
+	stop()
+	if _, err := run.Result(waited); err == nil {
+		t.Error("a call whose context has ended succeeds")
+	}
+	env.tb, env.stuckAfter = t, patience
 }

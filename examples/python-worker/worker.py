@@ -30,8 +30,12 @@ def call(method, path, body=None, fence=None, tries=8):
     return 503, problem
 
 
+class Lost(Exception):
+    """The execution was cancelled, or another worker has it: stop, nothing more is accepted."""
+
+
 class Task:
-    """One claimed execution. lost is set once the lease is: stop then, nothing more is accepted."""
+    """One claimed execution. lost is set once its lease is lost."""
 
     def __init__(self, claimed):
         self.claimed, self.lost, self.done = claimed, threading.Event(), threading.Event()
@@ -50,7 +54,9 @@ class Task:
         for known in stored["items"]:
             if known["name"] == name:
                 return known.get("result")
-        _, answer = call("PUT", f"{self.path}/steps/{urllib.parse.quote(name)}", {"result": do()}, self.fence)
+        status, answer = call("PUT", f"{self.path}/steps/{urllib.parse.quote(name)}", {"result": do()}, self.fence)
+        if status >= 400:
+            raise Lost(answer.get("code"))
         return answer["result"]
 
     def end(self, verb, body):
@@ -68,7 +74,7 @@ def handle(task):
             "waitpoints": [{"fresh": {"waitpoint_key": "shipped"}}], "resume_condition": {"type": "single", "waitpoint_key": "shipped"}})
     for _ in range(order.get("seconds", 0) * 10):  # long work looks whether it is still wanted
         if task.lost.wait(0.1):
-            return print(task.claimed["execution_id"], "lost", flush=True)
+            raise Lost("renewal refused")
     if order.get("bad"):
         return task.end("fail", {"category": "bad_order", "class": "permanent", "message": "the order is bad"})
     task.end("complete", {"result": {**receipt, "signals": len(resumed["signals"]) if resumed else 0}})
@@ -92,7 +98,10 @@ def main():
         status, claim = call("POST", "/v1/work/claim", {**ME, "lanes": LANES, "kinds": KINDS, "max": 1, "wait_ms": 2000})
         for claimed in claim.get("tasks", []) if status == 200 else []:
             task = Task(claimed)
-            handle(task)
+            try:
+                handle(task)
+            except Lost:
+                print(claimed["execution_id"], "lost", flush=True)
             task.done.set()
     call("POST", f"/v1/workers/{ME['worker_instance_id']}/dead", {"reason": "stopped", "take_leases": False})
     print("drained", flush=True)

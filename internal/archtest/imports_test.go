@@ -110,7 +110,7 @@ var rooms = []room{
 		path: "embedded", may: []string{".", "api", "sqlite", "postgres", "internal/inprocess", "internal/transport", "internal/store/sqlite", "internal/store/postgres", "internal/core", "internal/core/*"}, stdlib: true,
 		reason: "it chooses a store by its address and adds nothing",
 	},
-	{path: "flowfabrictest", may: []string{".", "api", "ops", "workapi", "embedded", "internal/inprocess", "internal/mint", "internal/transport", "internal/wire", "internal/standstill", "internal/engine", "internal/core", "internal/core/*", "internal/metrics", "internal/service", "internal/store", "internal/store/*", "internal/clock"}, reason: "a test environment is the real engine with another clock"},
+	{path: "flowfabrictest", may: []string{".", "api", "ops", "workapi", "embedded", "internal/inprocess", "internal/mint", "internal/transport", "internal/wire", "internal/standstill", "internal/engine", "internal/core", "internal/core/*", "internal/metrics", "internal/service", "internal/store", "internal/store/*", "internal/clock"}, tests: []string{"flowfabrichttp"}, reason: "a test environment is the real engine with another clock"},
 	{path: "flowfabrichttp", may: []string{".", "internal/inprocess", "internal/server"}, tests: []string{"api", "ops", "workapi", "flowfabrictest"}, reason: "it mounts the server and adds nothing"},
 	{path: "flowfabricprom", may: []string{".", "internal/metrics"}, reason: "metrics are read behind the public handlers alone"},
 	{path: "flowfabricotel", may: []string{".", "api"}, reason: "spans hang on the public hook alone"},
@@ -130,6 +130,7 @@ var rooms = []room{
 	{path: "internal/testseed", reason: "it chooses random numbers and must not care for what"},
 	{path: "internal/standstill", stdlib: true, reason: "it looks at goroutines and must not care what they do"},
 	{path: "internal/invariants", may: []string{"internal/core", "internal/core/*", "internal/store"}, stdlib: true, reason: "what must hold is stated apart from the engine that is held to it"},
+	{path: "internal/sim", may: []string{"internal/engine", "internal/invariants", "internal/store", "internal/store/memory", "internal/core", "internal/core/*", "internal/clock"}, stdlib: true, reason: "it runs engines on the store in memory, and must not reach past their commands"},
 	{path: "internal/archtest", stdlib: true, reason: "it reads the tree as text"},
 }
 

@@ -21,14 +21,14 @@ func TestU217_lines_that_are_not_constant_are_found(t *testing.T) {
 		return map[string]string{"internal/engine/a.go": "package a\nfunc f(){\n" + body + "\n}\n"}
 	}
 	finds(t, checkLogs, []example{
-		{name: "what is right", files: in(`e.cfg.Logger.Info("it is so", "execution_id", id, "error", err); t.Logger().Warn("it is so"); e.notes.InfoMany(n, "it is so", "kind", k)`)},
+		{name: "what is right", files: in(`e.cfg.Logger.Info("it is so", "execution_id", id, "error", err); t.Logger().Warn("it is so"); e.notes.DebugMany(n, "it is so", "kind", k)`)},
 		{name: "what is no log", files: in(`t.Error(fmt.Sprint(1)); catalog.Info(x); e.log.position(); math.Log(x)`)},
 		{name: "a message that varies", files: in(`log.Warn("it failed: " + err.Error())`), want: []string{"message is not constant"}},
 		{name: "a key that varies", files: in(`cfg.Log.Info("it is so", name, 1)`), want: []string{"key is not constant"}},
 		{name: "a key that has another name", files: in(`s.log.Debug("it is so", "execution", id)`), want: []string{`key "execution" is not known`}},
 		{name: "a key without a value", files: in(`s.log.Error("it is so", "error")`), want: []string{"no value"}},
 		{name: "keys of a logger", files: in(`x := r.log.With("worker_id", id)`), want: []string{`key "worker_id" is not known`}},
-		{name: "many at once", files: in(`e.notes.InfoMany(n, text, "kind", k)`), want: []string{"message is not constant"}},
+		{name: "many at once", files: in(`e.notes.DebugMany(n, text, "kind", k)`), want: []string{"message is not constant"}},
 	})
 }
 
@@ -38,6 +38,8 @@ var logKeys = []string{
 
 	"error", "count", "kind", "lane", "attempt", "command", "call", "op", "route", "method", "status", // what was done
 	"panic", "stack", "failures", "tries", "again_in", "row", "place", "seq", "step", // what went wrong
+	"class", "category", "reason", "retry_at", // of a failed attempt
+	"asked_by", "exits", // of a drain
 	"audit_id", "action", "entity", "entity_id", "principal", "address", "key_id", // who did it to what
 	"version", "store", "store_version", "schema", "steps", "signal", "drain_timeout", "log_level", "problem", "create_one", "spans", // of a process
 	"store_pool", "max_connections", "standbys", "incarnation", "incarnation_before", "lost_from", "lost_to",
@@ -76,7 +78,7 @@ func lineFaults(call *ast.CallExpr) []string {
 	before := 0 // arguments before the message
 	switch method.Sel.Name {
 	case "Debug", "Info", "Warn", "Error":
-	case "DebugContext", "InfoContext", "WarnContext", "ErrorContext", "InfoMany":
+	case "DebugContext", "InfoContext", "WarnContext", "ErrorContext", "DebugMany":
 		before = 1
 	case "With":
 		return keyFaults(call.Args)

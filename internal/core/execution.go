@@ -29,7 +29,10 @@ type Execution struct {
 	// Input.
 	Input  Payload // Data is not loaded unless requested
 	Policy *Policy // never nil; frozen with the execution (L12)
-	Tags   base.Tags
+	// What of its retry policy is a default: that of GivenPolicy differs.
+	RetryOrigin  RetryOrigin
+	RetryLeftOut RetryMembers
+	Tags         base.Tags
 
 	// Queue.
 	Status         Status
@@ -62,7 +65,8 @@ type Execution struct {
 	// Counters.
 	RetryCount   int
 	ReclaimCount int
-	ReplayCount  int // = run_index
+	ReplayCount  int      // = run_index
+	Retries      *Retries // of this run; nil: only their number counts
 
 	Holds       []string         // slot keys that the execution occupies (S41, S5), sorted
 	Reservation *Reservation     // of the present grant or lease; nil: admission took nothing but slots
@@ -250,6 +254,28 @@ type Effects struct {
 	// RatesBack lists the admissions returned by a grant that ended unused (S40).
 	RatesBack []RateAdmission
 	Waits     []WaitWrite // records of waitpoints, suspensions, signals and links, in order of creation
+	// FailedByEngine are attempts that failed without a report of their worker, which can therefore not log it.
+	FailedByEngine []FailedAttempt
+}
+
+// FailedAttempt is an attempt that failed.
+type FailedAttempt struct {
+	ID              base.ID
+	Kind            string
+	Attempt         int
+	Class, Category string
+	RetryAt         base.Time // absent: the execution has failed too
+	Reason          Reason    // then: why
+}
+
+func (x *Execution) failedByEngine(fx *Effects) {
+	failed := FailedAttempt{ID: x.ID, Kind: x.Class.Kind, Attempt: x.Attempt.Index, Class: x.Failure.Class, Category: x.Failure.Category}
+	if x.Status.Terminal() {
+		failed.Reason = x.Reason
+	} else {
+		failed.RetryAt = x.QueuedAt
+	}
+	fx.FailedByEngine = append(fx.FailedByEngine, failed)
 }
 
 // Actor is who caused an event (E24).

@@ -103,6 +103,11 @@ func (p *NodeProgress) text() string {
 	return fmt.Sprintf("%s at waitpoint %s (%d of %d)", what, strings.Join(p.Node.Waitpoints, ", "), p.Progress, p.Needed)
 }
 
+// retrySaid are the origins of a retry policy for readers.
+var retrySaid = map[string]string{
+	"submission": "as its submission says", "worker": "as the default of its worker says", "lane": "as the default of its lane says", "default": "by default",
+}
+
 func (x *Execution) delayBlocker() Blocker {
 	o := base.NewObject(80)
 	o.Str("reason", x.DelayReason.String())
@@ -111,6 +116,14 @@ func (x *Execution) delayBlocker() Blocker {
 	case WaitingForRetryBackoff:
 		o.Num("retry", int64(x.RetryCount))
 		text = fmt.Sprintf("It failed and is tried again at %s: retry %d.", x.DelayUntil, x.RetryCount)
+		if retry, from := x.Retry(); retry != nil {
+			o.Num("max_retries", int64(retry.MaxRetries))
+			o.Str("retry_from", from)
+			text = fmt.Sprintf("It failed and is tried again at %s: retry %d of at most %d, %s.", x.DelayUntil, x.RetryCount, retry.MaxRetries, retrySaid[from])
+			if len(retry.ByCategory) > 0 {
+				text = fmt.Sprintf("It failed and is tried again at %s: retry %d, counted by category, %s.", x.DelayUntil, x.RetryCount, retrySaid[from])
+			}
+		}
 	case WaitingForResumeDelay:
 		text = fmt.Sprintf("It goes on after a delay until %s.", x.DelayUntil)
 	}

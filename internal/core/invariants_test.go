@@ -59,7 +59,7 @@ func (s *story) check() {
 	if terminal := x.Status.Terminal(); s.ended != x.ReplayCount && !terminal || s.ended != x.ReplayCount+1 && terminal {
 		s.t.Fatalf("LI6: %d completions after %d replays in %s", s.ended, x.ReplayCount, x.Status)
 	}
-	if retry := x.Policy.Retry; retry != nil && x.RetryCount > retry.MaxRetries ||
+	if retry, from := x.Retry(); retry != nil && from != "worker" && x.RetryCount > retry.MostRetries() ||
 		x.ReclaimCount > x.Policy.MaxReclaims || x.ReplayCount > x.Policy.MaxReplays {
 		s.t.Fatalf("LI9: a counter is above its cap: %+v", x)
 	}

@@ -67,6 +67,8 @@ type LaneSettings struct {
 	Fairness        string            `json:"fairness,omitempty"` // "" or auto, off, namespace, key
 	FairnessWeights map[string]int    `json:"fairness_weights,omitempty"`
 	RetentionMS     RetentionByStatus `json:"retention_ms,omitzero"`
+	// Retry is the default of submissions that do not state their retries, with the JSON of a policy; nil: there is none.
+	Retry *RetryPolicy `json:"default_policy,omitempty"`
 }
 
 // RetentionByStatus states how long finished executions are kept, by terminal status; -1 means forever, absent means the next rule of L139.

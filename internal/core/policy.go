@@ -11,7 +11,7 @@ import (
 // Policy is the frozen policy of an execution (L11, L12). ParsePolicy reads it from a caller's JSON, DecodePolicy from the output of Encode; both
 // ensure that every value is within its bounds and every default filled in. A Policy is shared and never changed.
 type Policy struct {
-	Retry               *RetryPolicy // nil: no retry
+	Retry               *RetryPolicy // nil: in a submission, that of the lane or the default (DefaultRetry); in a record, no retry
 	AttemptTimeoutMS    base.Millis  // 0: none
 	ExecutionDeadlineMS base.Millis  // 0: none
 	LeaseGraceMS        base.Millis
@@ -30,25 +30,6 @@ type Policy struct {
 	MaxSignals          int
 	Stream              StreamPolicy
 }
-
-// RetryPolicy states whether and when a failed attempt is followed by another (L92..L94).
-type RetryPolicy struct {
-	MaxRetries   int
-	Strategy     string      // BackoffExponential or BackoffFixed
-	InitialMS    base.Millis // exponential only
-	MaxMS        base.Millis // exponential only
-	Multiplier   float64     // exponential only
-	DelayMS      base.Millis // fixed only
-	Jitter       float64
-	Categories   []string    // empty: all
-	MaxElapsedMS base.Millis // 0: no bound
-}
-
-// The backoff strategies of L11.
-const (
-	BackoffExponential = base.BackoffExponential
-	BackoffFixed       = base.BackoffFixed
-)
 
 // What happens to slots while the execution waits (S41).
 const (
@@ -88,8 +69,11 @@ type BestEffortPolicy struct {
 // executions, which L12 forbids.
 var defaultPolicy = newPolicy()
 
-// DefaultPolicy returns the policy of a submission without one. It is shared and must not be changed.
+// DefaultPolicy returns the policy of a submission without one, which says nothing about retries: see DefaultRetriedPolicy. It is shared and must not be changed.
 func DefaultPolicy() *Policy { return defaultPolicy }
+
+// DefaultRetriedPolicy returns the policy of an execution whose submission had none. It is shared and must not be changed.
+func DefaultRetriedPolicy() *Policy { return defaultRetried }
 
 func newPolicy() *Policy {
 	return &Policy{
@@ -108,10 +92,6 @@ func newPolicy() *Policy {
 			},
 		},
 	}
-}
-
-func newRetryPolicy() *RetryPolicy {
-	return &RetryPolicy{MaxRetries: 3, Strategy: BackoffExponential, InitialMS: 1000, MaxMS: base.Minute, Multiplier: 2}
 }
 
 // ofWorkers returns the first field of p that is about workers, their leases and attempts, and differs from the default; "": there is none.
@@ -145,10 +125,13 @@ func (p *Policy) ofWorkers() string {
 // Canonical returns the canonical JSON text of p: sorted keys, defaults filled in, no white space. Equal policies have equal texts (L83).
 func (p *Policy) Canonical() []byte { return p.write(true) }
 
-// Encode returns the stored form of p: the canonical text without values that equal the default, nil for the default policy.
+// Encode returns the stored form of p: the canonical text without values that equal the default, nil for the default policy. It must not be changed.
 func (p *Policy) Encode() []byte {
-	if p == defaultPolicy { // by far the most frequent one
+	switch p { // by far the most frequent ones
+	case defaultPolicy:
 		return nil
+	case defaultRetried:
+		return defaultRetriedText
 	}
 	text := p.write(false)
 	if string(text) == "{}" {
@@ -273,32 +256,6 @@ func (w *policyWriter) retention(name string, r RetentionByStatus) {
 			}
 		}
 	})
-}
-
-// retry writes the object even if it would be empty: its presence alone allows retries.
-func (w *policyWriter) retry(name string, r *RetryPolicy) {
-	if r == nil {
-		return
-	}
-	d := newRetryPolicy()
-	w.Open(name)
-	w.object("backoff", func() {
-		if r.Strategy == BackoffFixed {
-			w.Num("delay_ms", r.DelayMS)
-		} else {
-			w.integer("initial_ms", r.InitialMS, d.InitialMS)
-		}
-		w.number("jitter", r.Jitter, d.Jitter)
-		if r.Strategy == BackoffExponential {
-			w.integer("max_ms", r.MaxMS, max(d.MaxMS, r.InitialMS))
-			w.number("multiplier", r.Multiplier, d.Multiplier)
-		}
-		w.word("strategy", r.Strategy, d.Strategy)
-	})
-	w.optional("max_elapsed_ms", r.MaxElapsedMS)
-	w.integer("max_retries", int64(r.MaxRetries), int64(d.MaxRetries))
-	w.list("retryable_categories", r.Categories)
-	w.Shut()
 }
 
 func (w *policyWriter) stream(name string, s, d *StreamPolicy) {

@@ -1,9 +1,9 @@
 package core
 
 import (
+	"bytes"
 	"encoding/json"
 	"math"
-	"slices"
 	"unicode/utf8"
 
 	"github.com/flowfabric/flowfabric/internal/core/base"
@@ -30,8 +30,11 @@ func ParsePolicy(text []byte) (*Policy, error) {
 
 // DecodePolicy reads the output of Encode; nil is the default policy. Anything else is corruption.
 func DecodePolicy(text []byte) (*Policy, error) {
-	if len(text) == 0 {
+	switch {
+	case len(text) == 0:
 		return defaultPolicy, nil
+	case bytes.Equal(text, defaultRetriedText):
+		return defaultRetried, nil
 	}
 	p, err := readPolicy(text)
 	if err != nil {
@@ -127,82 +130,6 @@ func (r *policyReader) routing(p *Policy) error {
 		}
 		return r.Texts(&p.Capabilities, math.MaxInt, func(string) string { return "" })
 	})
-}
-
-func (r *policyReader) retry(into **RetryPolicy) error {
-	retry := newRetryPolicy()
-	*into = retry
-	return r.Object(func(key string) error {
-		switch key {
-		case "max_retries":
-			return r.Count(&retry.MaxRetries, 0, 10_000)
-		case "backoff":
-			return r.backoff(retry)
-		case "retryable_categories":
-			return r.Texts(&retry.Categories, 64, base.CheckCategoryText)
-		case "max_elapsed_ms":
-			return r.Integer(&retry.MaxElapsedMS, 1, 10*base.Year)
-		default:
-			return r.unknown()
-		}
-	})
-}
-
-// backoff reads the members in any order and then checks them against the strategy.
-func (r *policyReader) backoff(retry *RetryPolicy) error {
-	var given []string
-	err := r.Object(func(key string) error {
-		given = append(given, key)
-		switch key {
-		case "strategy":
-			return r.Word(&retry.Strategy, BackoffExponential, BackoffFixed)
-		case "initial_ms":
-			return r.Integer(&retry.InitialMS, 0, 7*base.Day)
-		case "max_ms":
-			return r.Integer(&retry.MaxMS, 0, 30*base.Day)
-		case "multiplier":
-			return r.Number(&retry.Multiplier, 1, 100)
-		case "delay_ms":
-			return r.Integer(&retry.DelayMS, 0, 30*base.Day)
-		case "jitter":
-			return r.Number(&retry.Jitter, 0, 1)
-		default:
-			return r.unknown()
-		}
-	})
-	if err != nil {
-		return err
-	}
-	if retry.Strategy == BackoffFixed {
-		return r.fixedBackoff(retry, given)
-	}
-	return r.exponentialBackoff(retry, given)
-}
-
-func (r *policyReader) fixedBackoff(retry *RetryPolicy, given []string) error {
-	if !slices.Contains(given, "delay_ms") {
-		return r.RefuseMember("delay_ms", "is required with strategy fixed")
-	}
-	for _, name := range []string{"initial_ms", "max_ms", "multiplier"} {
-		if slices.Contains(given, name) {
-			return r.RefuseMember(name, "has no meaning with strategy fixed")
-		}
-	}
-	retry.InitialMS, retry.MaxMS, retry.Multiplier = 0, 0, 0
-	return nil
-}
-
-// exponentialBackoff raises the default maximum to an initial delay above it; a maximum that was given must not be below the initial delay.
-func (r *policyReader) exponentialBackoff(retry *RetryPolicy, given []string) error {
-	switch {
-	case slices.Contains(given, "delay_ms"):
-		return r.RefuseMember("delay_ms", "has no meaning with strategy exponential")
-	case !slices.Contains(given, "max_ms"):
-		retry.MaxMS = max(retry.MaxMS, retry.InitialMS)
-	case retry.MaxMS < retry.InitialMS:
-		return r.RefuseMember("max_ms", "must not be below initial_ms")
-	}
-	return nil
 }
 
 func (r *policyReader) quotas(into *[]QuotaUse) error {

@@ -332,8 +332,8 @@ func TestL11_defaults_are_those_of_the_table(t *testing.T) {
 			t.Errorf("%q: %s", text, diff)
 		}
 	}
-	retry := &RetryPolicy{MaxRetries: 3, Strategy: "exponential", InitialMS: 1000, MaxMS: 60_000, Multiplier: 2}
-	if diff := cmp.Diff(retry, mustParsePolicy(t, `{"retry_policy":{}}`).Retry); diff != "" {
+	retry := &RetryPolicy{MaxRetries: 25, Strategy: "exponential", InitialMS: 1000, MaxMS: 21_600_000, Multiplier: 2}
+	if diff := cmp.Diff(retry, mustParsePolicy(t, `{"retry_policy":{}}`).Retry.Filled()); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -345,6 +345,14 @@ func TestL139_one_number_is_the_retention_of_every_terminal_status(t *testing.T)
 	if diff := cmp.Diff(each, one); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// leftOutAside compares retry policies by their values.
+func leftOutAside() cmp.Option {
+	return cmp.Transformer("values", func(r RetryPolicy) RetryPolicy {
+		r.LeftOut = 0
+		return r
+	})
 }
 
 func samplePolicies() []string {
@@ -361,7 +369,7 @@ func TestL83_the_canonical_text_has_sorted_keys_and_is_stable(t *testing.T) {
 		p := mustParsePolicy(t, text)
 		canonical := p.Canonical()
 		again := mustParsePolicy(t, string(canonical))
-		if diff := cmp.Diff(p, again); diff != "" {
+		if diff := cmp.Diff(p, again, leftOutAside()); diff != "" { // the canonical text has a value for what was left out
 			t.Errorf("%s: %s", text, diff)
 		}
 		if string(again.Canonical()) != string(canonical) {
@@ -424,7 +432,7 @@ func TestL12_what_is_stored_gives_the_same_policy_back(t *testing.T) {
 	if p, err := DecodePolicy(nil); p != DefaultPolicy() || err != nil {
 		t.Errorf("%v, %v", p, err)
 	}
-	if got := string(mustParsePolicy(t, `{"retry_policy":{"max_retries":3},"lease_grace_ms":7}`).Encode()); got != `{"lease_grace_ms":7,"retry_policy":{}}` {
+	if got := string(mustParsePolicy(t, `{"retry_policy":{"max_retries":3},"lease_grace_ms":7}`).Encode()); got != `{"lease_grace_ms":7,"retry_policy":{"max_retries":3}}` {
 		t.Errorf("stored as %s", got)
 	}
 }
@@ -441,6 +449,7 @@ func FuzzParsePolicy(f *testing.F) {
 	for _, text := range samplePolicies() {
 		f.Add([]byte(text))
 	}
+	f.Add([]byte(`{"retry_policy":{"by_category":{"net":{"max_retries":2,"backoff":{"initial_ms":5}},"timeout":{"backoff":{"strategy":"fixed","delay_ms":1}}}}}`))
 	f.Add([]byte(`{"quotas":[{"quota":"q","quota":1}],"estimate":{"\u0061":1e9},"retention_ms":[-1,{}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		p, err := ParsePolicy(text)
@@ -452,7 +461,7 @@ func FuzzParsePolicy(f *testing.F) {
 		}
 		canonical := p.Canonical()
 		again, err := ParsePolicy(canonical)
-		if err != nil || !cmp.Equal(p, again) || string(again.Canonical()) != string(canonical) {
+		if err != nil || !cmp.Equal(p, again, leftOutAside()) || string(again.Canonical()) != string(canonical) {
 			t.Fatalf("%q became %s: %v", text, canonical, err)
 		}
 		back, err := DecodePolicy(p.Encode())

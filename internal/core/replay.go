@@ -79,7 +79,7 @@ func (x *Execution) forgetRun() {
 	x.Earlier = x.FlowsBelow()
 	x.Result, x.ResultEpoch, x.ResultOf, x.Children = nil, 0, base.ID{}, nil
 	x.Failure, x.Cancellation, x.Progress = nil, nil, nil
-	x.RetryCount, x.ReclaimCount = 0, 0
+	x.RetryCount, x.ReclaimCount, x.Retries = 0, 0, nil
 	x.LastLease = nil
 	x.CompletedAt, x.RunStartedAt = 0, 0
 }

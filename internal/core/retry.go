@@ -1,6 +1,7 @@
 package core
 
 import (
+	"maps"
 	"math"
 	"slices"
 
@@ -13,11 +14,13 @@ type failing struct {
 	retryAfter *base.Millis
 	lease      LeaseEnd     // EndFail, or EndAttemptTimeout
 	lapse      *LeaseRecord // of a late command (L36)
+	byDefault  *RetryPolicy // of the worker, used if the submission does not state the retries; nil: it has none
 }
 
 // failAttempt ends the attempt and either schedules a retry or fails x (L90..L93).
 func (x *Execution) failAttempt(fx *Effects, f failing) FailAnswer {
-	retryAt, reason := x.decideRetry(fx, f)
+	x.adoptRetry(f.byDefault)
+	retryAt, rule, reason := x.decideRetry(fx, f)
 	late := f.lapse != nil
 	if reason != ReasonNone {
 		if f.lease == EndAttemptTimeout {
@@ -31,6 +34,7 @@ func (x *Execution) failAttempt(fx *Effects, f failing) FailAnswer {
 	held := x.leave(fx, exit{end: f.lease, state: EndedFailure, failure: f.failure, lapse: f.lapse})
 	x.Failure = f.failure
 	x.RetryCount++
+	x.countRetry(rule)
 	x.Next = NextRetry
 	x.DelayUntil, x.DelayReason = retryAt, WaitingForRetryBackoff
 	x.QueuedAt = retryAt
@@ -40,27 +44,59 @@ func (x *Execution) failAttempt(fx *Effects, f failing) FailAnswer {
 }
 
 // decideRetry is L92: it returns the time of the retry, or the reason why there is none.
-func (x *Execution) decideRetry(fx *Effects, f failing) (retryAt base.Time, reason Reason) {
-	class, retry := f.failure.Class, x.Policy.Retry
+func (x *Execution) decideRetry(fx *Effects, f failing) (retryAt base.Time, rule retryRule, reason Reason) {
+	class, category := f.failure.Class, f.failure.Category
+	retry, _ := x.Retry()
 	switch {
 	case class == classPermanent || class == classCancelled:
-		return 0, Permanent
+		return 0, rule, Permanent
 	case retry == nil:
-		return 0, NoRetryPolicy
-	case !retry.covers(class, f.failure.Category):
-		return 0, NotRetryable
-	case x.RetryCount >= retry.MaxRetries:
-		return 0, RetriesExhausted
+		return 0, rule, NoRetryPolicy
+	case !retry.covers(class, category):
+		return 0, rule, NotRetryable
 	}
-	delay := retry.backoff(x.RetryCount, fx.Jitter)
+	rule = x.ruleFor(retry, class, category)
+	if rule.made >= rule.most {
+		return 0, rule, RetriesExhausted
+	}
+	delay := rule.wait.backoff(rule.made, fx.Jitter)
 	if f.retryAfter != nil {
 		delay = *f.retryAfter
 	}
 	retryAt = fx.Now.Add(delay)
 	if retry.MaxElapsedMS > 0 && retryAt > x.RunStartedAt.Add(retry.MaxElapsedMS) {
-		return 0, RetryWindowElapsed
+		return 0, rule, RetryWindowElapsed
 	}
-	return retryAt, ReasonNone
+	return retryAt, rule, ReasonNone
+}
+
+// adoptRetry makes the default of the worker whose attempt fails apply from now on in this run, unless the submission states the retries.
+func (x *Execution) adoptRetry(byDefault *RetryPolicy) {
+	if byDefault == nil || x.RetryOrigin == RetryGiven {
+		return
+	}
+	changed := Retries{Worker: byDefault.Filled()}
+	if x.Retries != nil {
+		changed.Counts = x.Retries.Counts
+	}
+	x.Retries = &changed
+}
+
+// countRetry counts a retry by its rule if that has a count of its own.
+func (x *Execution) countRetry(rule retryRule) {
+	if rule.name == "" {
+		return
+	}
+	var changed Retries
+	if x.Retries != nil {
+		changed = *x.Retries
+	}
+	changed.Counts = maps.Clone(changed.Counts)
+	if changed.Counts == nil {
+		changed.Counts = map[string]int{}
+	}
+	changed.Counts[rule.name]++
+	x.Retries = &changed
 }
 
 // covers reports whether a failure of that class and category may be retried at all.

@@ -26,7 +26,10 @@ func TestL92_the_first_matching_rule_decides_about_a_retry(t *testing.T) {
 	}{
 		{name: "permanent", policy: `{"retry_policy":{}}`, class: "permanent", reason: Permanent},
 		{name: "cancelled", policy: `{}`, class: "cancelled", reason: Permanent},
-		{name: "no policy", policy: `{}`, reason: NoRetryPolicy},
+		{name: "no policy", policy: `{}`, after: 1000},
+		{name: "no policy, the last retry", policy: `{}`, retries: 24, after: 21_600_000},
+		{name: "no policy, exhausted", policy: `{}`, retries: 25, reason: RetriesExhausted},
+		{name: "left out in a policy", policy: `{"retry_policy":{"retryable_categories":["net"]}}`, category: "net", retries: 24, after: 21_600_000},
 		{name: "category not listed", policy: `{"retry_policy":{"max_retries":0,"retryable_categories":["net"]}}`, category: "db", reason: NotRetryable},
 		{name: "category listed", policy: `{"retry_policy":{"retryable_categories":["net"]}}`, category: "net", after: 1000},
 		{name: "class listed", policy: `{"retry_policy":{"retryable_categories":["transient"]}}`, category: "db", after: 1000},

@@ -18,8 +18,9 @@ type Submission struct {
 	CreatorKey     string `json:",omitempty"` // see Submitter; not part of the fingerprint
 	IdempotencyKey string // "": none
 	Tags           base.Tags
-	Policy         *Policy // of ParsePolicy; nil: PolicyJSON is used
-	PolicyJSON     []byte  // the caller's text, parsed by Normalize; empty: the default policy
+	Policy         *Policy      // of ParsePolicy; nil: PolicyJSON is used
+	PolicyJSON     []byte       // the caller's text, parsed by Normalize; empty: the default policy
+	LaneRetry      *RetryPolicy `json:"-"` // of the lane at present: the default of a policy that does not state its retries
 	DelayUntil     base.Time
 	DelayMS        *base.Millis // instead of DelayUntil
 	DeadlineAt     base.Time
@@ -151,10 +152,11 @@ func NewExecution(fx *Effects, s *Submission, id base.ID, class *Class) *Executi
 	now := fx.Now
 	x := &Execution{
 		ID: id, Class: class, Creator: s.Creator, CreatorKey: s.CreatorKey, IdempotencyKey: s.IdempotencyKey, FlowID: s.FlowID, ParentID: s.ParentID, Member: s.Member, Budgets: s.Budgets, Trace: s.Trace,
-		Input: s.Input, Policy: s.Policy, Tags: s.Tags,
+		Input: s.Input, Tags: s.Tags,
 		Next: NextInitial, Priority: s.Priority, CreatedAt: now,
 		DeadlineAt: s.DeadlineAt,
 	}
+	x.Policy, x.RetryOrigin, x.RetryLeftOut = s.frozenPolicy()
 	if start := s.StartAt(now); start != 0 {
 		x.DelayUntil, x.DelayReason = start, WaitingForDelay
 	}

@@ -83,6 +83,7 @@ func (x *Execution) timeOut(fx *Effects) {
 		failure: &Failure{Class: classTimeout, Category: classTimeout, Message: "the attempt ran out of time", At: fx.Now},
 		lease:   EndAttemptTimeout,
 	})
+	x.failedByEngine(fx)
 }
 
 // lapse ends a lease that was not renewed (L103).
@@ -105,6 +106,7 @@ func (x *Execution) loseLease(fx *Effects, cause string) {
 			status: Failed, reason: ReclaimsExhausted, attempt: EndedFailure, lease: EndExpired,
 			failure: &Failure{Class: classInfraCrash, Category: "lease_lost", Message: "the worker lost its lease too often", At: fx.Now},
 		})
+		x.failedByEngine(fx)
 		return
 	}
 	lost := x.leave(fx, exit{end: EndExpired, state: AttemptInterrupted, interruption: InterruptedLeaseExpired})

@@ -28,8 +28,9 @@ type Worker struct {
 	LastSeen      base.Time         `json:"last_seen"`               // written at most once per third of the ttl (S50)
 	Dead          *Death            `json:"dead,omitempty"`
 	Draining      bool              `json:"draining"`
-	DrainedBy     string            `json:"drained_by,omitempty"` // credential of the owner that drains it; "": an operator does
-	Leaving       bool              `json:"leaving,omitempty"`    // it drains because it is about to stop, until it registers again
+	DrainedBy     string            `json:"drained_by,omitempty"`  // credential of the owner that drains it; "": an operator does
+	DrainAsked    string            `json:"drain_asked,omitempty"` // name of the principal that asked for the drain, for display
+	Leaving       bool              `json:"leaving,omitempty"`     // it drains because it is about to stop, until it registers again
 }
 
 // Death states since when and why an instance is not live.
@@ -157,7 +158,10 @@ func RegisterWorker(fx *Effects, existing *Worker, r Registration, by Registrant
 	}
 	w = r.worker()
 	w.RegisteredAt, w.LastSeen = existing.RegisteredAt, existing.LastSeen
-	w.Draining, w.DrainedBy = existing.Draining && !existing.Leaving, existing.DrainedBy
+	if w.Draining = existing.Draining && !existing.Leaving; w.Draining {
+		w.DrainAsked = existing.DrainAsked
+	}
+	w.DrainedBy = existing.DrainedBy
 	owned := w.own(fx, existing, by)
 	if existing.Live(fx.Now) && !existing.Leaving && w.sameSettings(existing) {
 		return w, WorkerRefreshed, w.Seen(fx.Now) || owned, nil
@@ -225,7 +229,9 @@ func (w *Worker) Claimed(fx *Effects, by Registrant) (changed bool) {
 		return w.Seen(fx.Now) || owned
 	}
 	w.Dead, w.LastSeen = nil, base.Later(w.LastSeen, fx.Now)
-	w.Draining, w.Leaving = w.Draining && !w.Leaving, false
+	if w.Leaving {
+		w.Draining, w.DrainAsked, w.Leaving = false, "", false
+	}
 	w.emit(fx, "worker.registered", w.registeredData())
 	return true
 }
@@ -284,6 +290,9 @@ func (w *Worker) SetDrain(fx *Effects, on bool, by string) (changed bool) {
 	if w.DrainedBy = ""; on && (!before.Draining || before.Leaving || before.DrainedBy != "") {
 		w.DrainedBy = by
 	}
+	if on && before.Leaving {
+		w.DrainAsked = fx.Actor.ID
+	}
 	return w.drain(fx, on) || before.Leaving || before.DrainedBy != w.DrainedBy
 }
 
@@ -301,6 +310,9 @@ func (w *Worker) drain(fx *Effects, on bool) (changed bool) {
 		return false
 	}
 	w.Draining = on
+	if w.DrainAsked = ""; on {
+		w.DrainAsked = fx.Actor.ID
+	}
 	data := w.data()
 	data.Flag(eventdata.FieldOn, on)
 	w.emit(fx, "worker.draining", data.Done())

@@ -93,6 +93,7 @@ type FailCommand struct {
 	Detail     []byte           // nil: none
 	DetailType string           // its content type; "": application/octet-stream
 	RetryAfter *base.Millis     // instead of the backoff (L94)
+	Default    *RetryPolicy     // of the worker: used if the submission does not state its retries; nil: it has none
 	Usage      map[string]int64 // spent already, booked before the lease ends (B16)
 	Recorded   *LeaseRecord
 }
@@ -162,7 +163,7 @@ func (x *Execution) Fail(fx *Effects, c FailCommand) (FailAnswer, error) {
 	x.spend(fx, c.Usage, in.lapse != nil)
 	answer := x.failAttempt(fx, failing{
 		failure:    &Failure{Class: c.Class, Category: c.Category, Message: c.Message, Detail: c.Detail, DetailType: c.DetailType, At: fx.Now},
-		retryAfter: c.RetryAfter, lease: EndFail, lapse: in.lapse,
+		retryAfter: c.RetryAfter, lease: EndFail, lapse: in.lapse, byDefault: c.Default,
 	})
 	fx.recordAnswer(answer.encode())
 	return answer, nil

@@ -28,12 +28,11 @@ func TestLC23_exactly_one_completion_for_each_path_into_each_terminal_status(t *
 			"override": {core.Submission{}, func(task engine.Task) {
 				must(w.e.CompleteOverride(w.ctx(), operator, given(task), nil, engine.Operator{}))(t)
 			}, "success", "completed"},
-			"permanent":       {core.Submission{}, func(task engine.Task) { w.fail(task, "permanent") }, "failed", "permanent"},
-			"no retry policy": {core.Submission{}, func(task engine.Task) { w.fail(task, "") }, "failed", "no_retry_policy"},
-			"exhausted":       {retry, func(task engine.Task) { w.fail(task, "") }, "failed", "retries_exhausted"},
-			"timeout":         {retry, func(task engine.Task) { w.turn(1000) }, "failed", "attempt_timeout"},
-			"reclaims":        {policy(`{"max_reclaim_count":0}`), func(task engine.Task) { w.turn(30_000) }, "failed", "reclaims_exhausted"},
-			"cancel":          {core.Submission{}, func(task engine.Task) { w.cancel(given(task)) }, "cancelled", "cancelled"},
+			"permanent": {core.Submission{}, func(task engine.Task) { w.fail(task, "permanent") }, "failed", "permanent"},
+			"exhausted": {retry, func(task engine.Task) { w.fail(task, "") }, "failed", "retries_exhausted"},
+			"timeout":   {retry, func(task engine.Task) { w.turn(1000) }, "failed", "attempt_timeout"},
+			"reclaims":  {policy(`{"max_reclaim_count":0}`), func(task engine.Task) { w.turn(30_000) }, "failed", "reclaims_exhausted"},
+			"cancel":    {core.Submission{}, func(task engine.Task) { w.cancel(given(task)) }, "cancelled", "cancelled"},
 			"own cancel": {core.Submission{}, func(task engine.Task) {
 				must(w.e.Cancel(w.ctx(), client, given(task), ptr(fence(task)), "", engine.Operator{}))(t)
 			}, "cancelled", "cancelled"},

@@ -34,8 +34,11 @@ func LeaveAsGuest(ctx context.Context, g store.TxOutcomes, c Caller, limits base
 	return work.LeaveAsGuest(ctx, g, c, limits, tx, o)
 }
 
-// SameWork reports whether two submissions are for the same work, as a repeat under one id is (L85).
-func SameWork(a, b core.Submission) bool { return work.SameWork(a, b) }
+// SameWorkAs reports whether a submission is for the work of an execution, as a repeat under one id is (L85). known has the policy that the
+// execution shows, and retryFrom says where its retry policy comes from.
+func SameWorkAs(known core.Submission, retryFrom string, sub core.Submission) bool {
+	return work.SameWorkAs(known, retryFrom, sub)
+}
 
 // CheckMemberCursor refuses a text that is no cursor of a list of members. Codes: invalid_cursor.
 func CheckMemberCursor(cursor string) error { return flows.CheckMemberCursor(cursor) }

@@ -322,6 +322,29 @@ func TestS9_rows_behind_those_whose_executions_another_process_holds_are_found_w
 	})
 }
 
+// A claim that asks several queues together for the best rows sees none but those, and others may hold all of them (simulated history 1245).
+func TestS9_rows_behind_the_best_of_several_queues_are_found_while_another_process_holds_those(t *testing.T) {
+	t.Parallel()
+	patiently(t, unpolled, func(t *testing.T, w *world, wait time.Duration) {
+		b := &process{w: w, e: w.e}
+		var held []base.UUID
+		var backlog []base.GivenID
+		for i := range 9 {
+			id := w.inLine(1, core.Submission{Kind: fmt.Sprint("kind-", i%3)})[0]
+			if i < 4 {
+				held = append(held, id.UUID)
+			}
+			backlog = append(backlog, id)
+		}
+		h := w.elsewhere(store.Want{Executions: held})
+		for _, id := range backlog[4:7] {
+			same(t, "those behind", b.next(wait), id)
+		}
+		h.end(ends["rolled back"])
+		b.follow("the oldest first", slices.Concat(backlog[:4], backlog[7:])...)
+	})
+}
+
 func TestS9_S68_rows_of_another_process_that_dies_while_it_holds_a_whole_queue_are_found_by_the_poll(t *testing.T) {
 	t.Parallel()
 	patiently(t, engine.Config{Clock: turned}, func(t *testing.T, w *world, wait time.Duration) {

@@ -109,7 +109,7 @@ func TestL79_the_answer_shows_state_and_clamped_priority(t *testing.T) {
 		same(t, "delayed", [2]any{answer.PublicState, answer.Priority}, [2]any{"delayed", 0})
 		same(t, "minted N (L3)", answer.ID.N, base.PartitionOf(answer.ID.UUID))
 		x := w.get(answer.ID.Given())
-		same(t, "defaults", [5]string{x.Class.Namespace, x.Class.Lane, x.Creator, x.Input.ContentType, string(x.Policy.Encode())},
+		same(t, "defaults", [5]string{x.Class.Namespace, x.Class.Lane, x.Creator, x.Input.ContentType, string(x.GivenPolicy().Encode())},
 			[5]string{"default", "default", "me", "application/octet-stream", ""})
 	})
 }

@@ -106,9 +106,8 @@ func TestLC8_backoff_follows_the_formula(t *testing.T) {
 		}{
 			{`{"retry_policy":{"max_retries":2,"backoff":{"strategy":"fixed","delay_ms":700}}}`, []base.Millis{700, 700}, core.RetriesExhausted},
 			{`{"retry_policy":{"max_retries":5,"backoff":{"initial_ms":100,"max_ms":900,"multiplier":2.5}}}`, []base.Millis{100, 250, 625, 900, 900}, core.RetriesExhausted},
-			{`{"retry_policy":{}}`, []base.Millis{1000, 2000, 4000}, core.RetriesExhausted},
+			{`{"retry_policy":{"max_retries":3}}`, []base.Millis{1000, 2000, 4000}, core.RetriesExhausted},
 			{`{"retry_policy":{"max_retries":0}}`, nil, core.RetriesExhausted},
-			{`{}`, nil, core.NoRetryPolicy},
 			{`{"retry_policy":{"max_retries":9,"max_elapsed_ms":3000,"backoff":{"strategy":"fixed","delay_ms":1500}}}`, []base.Millis{1500, 1500}, core.RetryWindowElapsed},
 		} {
 			id := w.submit(policy(c.policy))

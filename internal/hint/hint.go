@@ -16,6 +16,7 @@ var terms = map[string]words{
 	"FlowFabric-Lease":                 {"Lease", "--lease"},
 	"Idempotency-Key":                  {"RequestKey", "arguments"},
 	"If-Match":                         {"Revision", "--expect-revision"},
+	"FF_STORE_SCHEMA":                  {"Config.Schema", "--store-schema or FF_STORE_SCHEMA"},
 	"Retry-After":                      {"Error.RetryAfter", "a moment"},
 	"GET /v1/executions/{id}/explain":  {"Executions.Explain", "flowfabric explain"},
 	"GET /v1/executions/{id}/attempts": {"Executions.Attempts", "flowfabric attempts"},

@@ -98,8 +98,11 @@ func ended(x *core.Execution) string {
 func counters(x *core.Execution) string {
 	p := x.Policy
 	retries := 0
-	if p.Retry != nil {
-		retries = p.Retry.MaxRetries
+	switch retry, from := x.Retry(); {
+	case from == "worker": // of the worker that failed last: earlier retries may have been made by another default
+		retries = x.RetryCount
+	case retry != nil:
+		retries = retry.MostRetries()
 	}
 	if x.RetryCount > retries || x.ReclaimCount > p.MaxReclaims || x.ReplayCount > p.MaxReplays {
 		return fmt.Sprintf("LI9: %d retries, %d reclaims, %d replays", x.RetryCount, x.ReclaimCount, x.ReplayCount)

@@ -52,8 +52,8 @@ func (l *Log) Warn(msg string, args ...any) { l.tell(slog.LevelWarn, 1, msg, arg
 // Error tells something, as slog.Logger does.
 func (l *Log) Error(msg string, args ...any) { l.tell(slog.LevelError, 1, msg, args) }
 
-// InfoMany tells of something that happened n times at once.
-func (l *Log) InfoMany(n int, msg string, args ...any) { l.tell(slog.LevelInfo, n, msg, args) }
+// DebugMany tells of something that happened n times at once.
+func (l *Log) DebugMany(n int, msg string, args ...any) { l.tell(slog.LevelDebug, n, msg, args) }
 
 func (l *Log) tell(level slog.Level, n int, msg string, args []any) {
 	if !l.log.Enabled(context.Background(), level) {

@@ -85,9 +85,23 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// checkInstallation refuses a request that is meant for another installation.
+func (s *Server) checkInstallation(r *http.Request) error {
+	meant := r.Header.Get(wire.HeaderInstallation)
+	if meant == "" || meant == s.on.Installation() {
+		return nil
+	}
+	return refuse("wrong_database", "the request is meant for another installation").at("header." + wire.HeaderInstallation).
+		hint("name only servers that use one store")
+}
+
 // serve checks in the order of U24 what can be checked before the body is read, and lets the handler answer.
 func (s *Server) serve(x *exchange) {
 	ctx := s.traced(x)
+	if err := s.checkInstallation(x.r); err != nil {
+		s.writeProblem(x, err)
+		return
+	}
 	release, err := s.admit(ctx, x)
 	if err != nil {
 		s.writeProblem(x, err)

@@ -20,8 +20,10 @@ func (s *Server) serveHealth() {
 	handle(s, wire.GetMetrics, s.getMetrics)
 }
 
-// health reports that the process is alive; it checks nothing else and needs no credentials (U114).
-func (s *Server) health(context.Context, *exchange, *wire.None) (answer, error) {
+// health reports that the process is alive; it checks nothing else and needs no credentials (U114). A header names the installation, so that
+// a client with several addresses knows which of them share a store.
+func (s *Server) health(_ context.Context, x *exchange, _ *wire.None) (answer, error) {
+	x.w.Header().Set(wire.HeaderInstallation, s.on.Installation())
 	return shows(wire.Health{Status: "ok"}), nil
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -27,7 +28,8 @@ func openAPI(cfg Config) []byte {
 		OpenAPI: "3.1.0",
 		Info: &huma.Info{
 			Title: "FlowFabric", Version: "v1",
-			Description: "Durable execution. The contract only grows: clients ignore fields that they do not know, and take values of enums that they do not know as text.",
+			Description: "Durable execution. The contract only grows: clients ignore fields that they do not know, and take values of enums that they do not know as text. " +
+				"A failed attempt is retried unless the policy of the execution, its worker or its lane says otherwise: " + api.RetrySummary() + ".",
 		},
 		Components: &huma.Components{
 			Schemas:    registry,

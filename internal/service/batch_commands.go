@@ -102,7 +102,7 @@ func (s *Service) failItem(ctx context.Context, c Caller, item *api.WorkItem) (a
 	r := wire.FailRequest{FencedByID: fencedBy(item)}
 	b := &r.Body
 	b.Class, b.Category, b.Message, b.Detail = item.Class, item.Category, item.Message, item.Detail
-	b.RetryAfterMS, b.Usage = wire.Span(item.RetryAfter), item.Usage.Amounts
+	b.RetryAfterMS, b.DefaultPolicy, b.Usage = wire.Span(item.RetryAfter), item.Default, item.Usage.Amounts
 	b.OverrideFields = overrideOf(item)
 	a, err := s.fail(ctx, c, &r)
 	return api.WorkAnswer{Outcome: a.Outcome, RetryAt: a.RetryAt.Time, Reason: a.Reason, Late: a.Late}, err

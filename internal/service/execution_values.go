@@ -212,15 +212,16 @@ func BudgetsOf(x *core.Execution) (all []api.ExecutionBudget) {
 	return all
 }
 
-// PolicyOf returns the complete frozen policy of an execution as JSON.
+// PolicyOf returns the complete policy of an execution as JSON: the frozen one, with the default retry policy of a worker if that applies.
 func PolicyOf(x *core.Execution) json.RawMessage {
-	if x.Policy == nil || x.Policy == core.DefaultPolicy() { // by far the most frequent case
+	policy := x.EffectivePolicy()
+	if policy == core.DefaultRetriedPolicy() { // by far the most frequent case
 		return defaultPolicy()
 	}
-	return x.Policy.Canonical()
+	return policy.Canonical()
 }
 
-var defaultPolicy = sync.OnceValue(func() json.RawMessage { return core.DefaultPolicy().Canonical() })
+var defaultPolicy = sync.OnceValue(func() json.RawMessage { return core.DefaultRetriedPolicy().Canonical() })
 
 // PayloadOf converts a stored payload.
 func PayloadOf(p core.Payload) api.Payload {

@@ -55,6 +55,10 @@ func (s *Service) putLane(ctx context.Context, c Caller, r *wire.PutLaneRequest)
 		State: core.LaneActive, MaxConcurrent: b.MaxConcurrent, AgeingMS: millis(b.Ageing), Fairness: b.Fairness,
 		FairnessWeights: maps.Clone(b.FairnessWeights), RetentionMS: CoreRetention(b.Retention),
 	}
+	var err error
+	if settings.Retry, err = defaultRetryOf(b.DefaultPolicy); err != nil {
+		return api.Lane{}, err
+	}
 	if b.State != "" {
 		if err := settings.State.UnmarshalText([]byte(b.State)); err != nil {
 			return api.Lane{}, err
@@ -89,10 +93,43 @@ func laneOf(v engine.LaneView) *api.Lane {
 		LaneSettings: api.LaneSettings{
 			State: api.LaneState(s.State.String()), MaxConcurrent: s.MaxConcurrent, Ageing: duration(s.AgeingMS), Fairness: s.Fairness,
 			FairnessWeights: maps.Clone(s.FairnessWeights), Retention: RetentionOf(s.RetentionMS),
+			DefaultPolicy: defaultPolicyShown(s.Retry),
 		},
 		Counts: countsOf(v.Counts), OldestReadyAt: v.OldestReady.Std(), Workers: v.Workers,
 		Rates: api.LaneRates{Submitted: api.Rate(v.Rates.Submitted), Started: api.Rate(v.Rates.Started), Completed: api.Rate(v.Rates.Completed)},
 	}
+}
+
+// defaultRetryOf checks the default policy of a lane or a worker; nil if it says nothing.
+func defaultRetryOf(p *api.DefaultPolicy) (*core.RetryPolicy, error) {
+	text, err := p.Text()
+	if err != nil || len(text) == 0 {
+		return nil, api.Within("default_policy", err)
+	}
+	retry, err := core.ParseDefaultPolicy(text)
+	var refusal *base.Error
+	if errors.As(err, &refusal) {
+		field := "default_policy"
+		if refusal.Field != "" && refusal.Field != "policy" {
+			field += "." + refusal.Field
+		}
+		return nil, placedAt(err, refusal, field)
+	}
+	return retry, err
+}
+
+// defaultPolicyShown returns the default policy of a lane with every field; nil if it has none.
+func defaultPolicyShown(retry *core.RetryPolicy) *api.DefaultPolicy {
+	if retry == nil {
+		return nil
+	}
+	text, err := retry.Filled().MarshalJSON()
+	if err != nil {
+		return nil
+	}
+	shown := new(api.DefaultPolicy)
+	_ = shown.UnmarshalJSON(text) // never fails
+	return shown
 }
 
 // countsOf returns counts by status; nil if there are none.

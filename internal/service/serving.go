@@ -2,6 +2,8 @@ package service
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"slices"
 	"time"
 
@@ -24,6 +26,7 @@ type Backend interface {
 	AcquireSlots(ctx context.Context, name string, most, want int) (got int, err error)
 	NamespaceBounds(ctx context.Context, namespace string) (NamespaceBounds, error)
 	StoreTime() time.Time
+	Installation() string
 	Collector() metrics.Collector
 	NamespaceCollector(namespaces []string) metrics.Collector
 }
@@ -44,6 +47,13 @@ type Refusal struct {
 	Entity    string
 	EntityID  string
 	Code      string // role_required, namespace_forbidden
+}
+
+// Installation names the installation that the store belongs to, without its id: servers with one name share a store.
+func (s *Service) Installation() string {
+	id := s.engine.Info().Installation
+	sum := sha256.Sum256(append([]byte("flowfabric installation\x00"), id[:]...))
+	return hex.EncodeToString(sum[:16])
 }
 
 // RecordRefusal records in the audit log that a call of c was refused (U131).

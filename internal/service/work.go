@@ -36,7 +36,7 @@ func (s *Service) register(ctx context.Context, c Caller, r *wire.RegisterReques
 	if err != nil {
 		return api.Registered{}, err
 	}
-	return api.Registered{Outcome: a.Outcome, ExpiresAt: a.ExpiresAt.Std(), Drain: a.Drain}, nil
+	return api.Registered{Outcome: a.Outcome, ExpiresAt: a.ExpiresAt.Std(), Drain: a.Drain, DrainedBy: a.DrainedBy}, nil
 }
 
 // heartbeat keeps an instance and its leases alive (U61).
@@ -52,7 +52,7 @@ func (s *Service) heartbeat(ctx context.Context, c Caller, r *wire.HeartbeatRequ
 	if err != nil {
 		return api.Heartbeat{}, err
 	}
-	return api.Heartbeat{Registered: a.Registered, ExpiresAt: a.ExpiresAt.Std(), Drain: a.Drain, Leases: each(a.Leases, renewalOf)}, nil
+	return api.Heartbeat{Registered: a.Registered, ExpiresAt: a.ExpiresAt.Std(), Drain: a.Drain, DrainedBy: a.DrainedBy, Leases: each(a.Leases, renewalOf)}, nil
 }
 
 func leaseRef(h *wire.HeldLease) (engine.LeaseRef, error) {

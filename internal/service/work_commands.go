@@ -124,6 +124,9 @@ func (s *Service) fail(ctx context.Context, c Caller, r *wire.FailRequest) (wire
 		if err != nil {
 			return wire.Failed{}, err
 		}
+		if b.DefaultPolicy != nil {
+			return wire.Failed{}, base.Invalid("default_policy", "it is that of a worker, and an override has none")
+		}
 		a, err := s.engine.FailOverride(ctx, c.operator(), id, failureGiven(core.Fence{}, r), op)
 		return failedOf(a), err
 	}
@@ -134,7 +137,11 @@ func (s *Service) fail(ctx context.Context, c Caller, r *wire.FailRequest) (wire
 	if err != nil {
 		return wire.Failed{}, err
 	}
-	a, err := s.engine.Fail(ctx, c.worker(), id, failureGiven(fence, r))
+	cmd := failureGiven(fence, r)
+	if cmd.Default, err = defaultRetryOf(b.DefaultPolicy); err != nil {
+		return wire.Failed{}, err
+	}
+	a, err := s.engine.Fail(ctx, c.worker(), id, cmd)
 	return failedOf(a), err
 }
 

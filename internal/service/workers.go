@@ -55,6 +55,9 @@ func (s *Service) markWorkerDead(ctx context.Context, c Caller, r *wire.MarkDead
 	if c.AsWorker {
 		who = c.worker()
 	}
+	if r.Leaving {
+		return s.workerAfter(ctx, c, &r.ByInstance, s.engine.SignOff(ctx, who, r.Instance, r.Body.Reason))
+	}
 	take := r.Body.TakeLeases == nil || *r.Body.TakeLeases
 	return s.workerAfter(ctx, c, &r.ByInstance, s.engine.MarkDead(ctx, who, r.Instance, r.Body.Reason, take))
 }
@@ -82,7 +85,7 @@ func (s *Service) workerAfter(ctx context.Context, c Caller, r *wire.ByInstance,
 func workerOf(v engine.WorkerView) *api.Worker {
 	w := v.Worker
 	return &api.Worker{
-		WorkerID: w.WorkerID, InstanceID: w.InstanceID, State: v.State, Namespaces: w.Namespaces, Lanes: w.Lanes, Kinds: w.Kinds,
+		WorkerID: w.WorkerID, InstanceID: w.InstanceID, State: v.State, DrainedBy: w.DrainAsked, Namespaces: w.Namespaces, Lanes: w.Lanes, Kinds: w.Kinds,
 		Capabilities: w.Capabilities, MaxConcurrent: w.MaxConcurrent, Version: w.Version, Labels: w.Labels,
 		RegisteredAt: w.RegisteredAt.Std(), RegisteredBy: w.RegisteredBy, LastSeen: w.LastSeen.Std(), ExpiresAt: w.ExpiresAt().Std(), Leases: v.Leases,
 	}

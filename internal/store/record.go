@@ -93,6 +93,11 @@ const (
 	fixedTrace
 	fixedInputSum
 	fixedCreatorKey
+	// No data follows the bits below, so that versions that do not know them read the rest: to them, the submission stated the retries.
+	fixedRetryDefault
+	fixedRetryOfLane
+	fixedRetryCountLeftOut
+	fixedRetryMaxLeftOut
 )
 
 func encodePolicy(x *core.Execution) []byte {
@@ -127,6 +132,23 @@ func (c *coder) readFixed(x *core.Execution, policies *Policies, input []byte) (
 	return nil
 }
 
+// retryOf returns what of the retry policy is a default.
+func retryOf(parts uint64) (origin core.RetryOrigin, leftOut core.RetryMembers) {
+	switch {
+	case parts&fixedRetryDefault != 0:
+		origin = core.RetryDefault
+	case parts&fixedRetryOfLane != 0:
+		origin = core.RetryOfLane
+	}
+	if parts&fixedRetryCountLeftOut != 0 {
+		leftOut |= core.RetryCountLeftOut
+	}
+	if parts&fixedRetryMaxLeftOut != 0 {
+		leftOut |= core.RetryMaxLeftOut
+	}
+	return origin, leftOut
+}
+
 // fixed codes the immutable part. inputSum is the checksum of the input; summed reports whether there is one.
 func (c *coder) fixed(x *core.Execution, policy *[]byte, inputSum *uint32) (summed bool) {
 	parts := bits(fixedCreator, x.Creator != "") |
@@ -136,8 +158,15 @@ func (c *coder) fixed(x *core.Execution, policy *[]byte, inputSum *uint32) (summ
 		bits(fixedPolicy, *policy != nil) |
 		bits(fixedTrace, x.Trace != nil) |
 		bits(fixedCreatorKey, x.CreatorKey != "") |
+		bits(fixedRetryDefault, x.RetryOrigin == core.RetryDefault) |
+		bits(fixedRetryOfLane, x.RetryOrigin == core.RetryOfLane) |
+		bits(fixedRetryCountLeftOut, x.RetryLeftOut&core.RetryCountLeftOut != 0) |
+		bits(fixedRetryMaxLeftOut, x.RetryLeftOut&core.RetryMaxLeftOut != 0) |
 		fixedInputSum
 	c.uint(&parts)
+	if c.reading {
+		x.RetryOrigin, x.RetryLeftOut = retryOf(parts)
+	}
 	if parts&fixedCreator != 0 {
 		c.text(&x.Creator)
 	}

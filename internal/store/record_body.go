@@ -41,6 +41,7 @@ const (
 	bodyChildren
 	bodyResultOf
 	bodyEarlier
+	bodyRetries
 )
 
 // bodyParts returns the parts of x that the body must contain.
@@ -81,7 +82,8 @@ func bodyParts(x *core.Execution) uint64 {
 		bits(bodyMember, x.Member != nil) |
 		bits(bodyChildren, x.Children != nil) |
 		bits(bodyResultOf, !x.ResultOf.IsZero()) |
-		bits(bodyEarlier, len(x.Earlier) != 0)
+		bits(bodyEarlier, len(x.Earlier) != 0) |
+		bits(bodyRetries, x.Retries != nil)
 }
 
 // bodyRoom fits the body of most executions.
@@ -195,6 +197,9 @@ func (c *coder) bodyAttempts(x *core.Execution, r *columns, parts uint64) {
 		c.int(&x.RetryCount)
 		c.int(&x.ReclaimCount)
 		c.int(&x.ReplayCount)
+	}
+	if parts&bodyRetries != 0 {
+		c.retries(present(c, &x.Retries))
 	}
 }
 

@@ -220,6 +220,7 @@ func drawExecution(t *rapid.T) *core.Execution {
 		CompletedAt: drawTime(t, "completed"), DeadlineAt: drawTime(t, "deadline"), LastMutationAt: drawTime(t, "mutated"),
 		WakeAt: drawTime(t, "wake"), TimerAt: drawTime(t, "timer"),
 	}
+	drawRetries(t, x)
 	drawColdParts(t, x)
 	drawAdmission(t, x)
 	drawFlowParts(t, x)
@@ -227,6 +228,22 @@ func drawExecution(t *rapid.T) *core.Execution {
 		x.Attempt.Failure = x.Failure
 	}
 	return x
+}
+
+// drawRetries draws where the retry policy comes from and what is remembered about retries.
+func drawRetries(t *rapid.T, x *core.Execution) {
+	x.RetryOrigin = core.RetryOrigin(rapid.IntRange(int(core.RetryGiven), int(core.RetryOfLane)).Draw(t, "retry origin"))
+	x.RetryLeftOut = core.RetryMembers(rapid.IntRange(0, int(core.RetryCountLeftOut|core.RetryMaxLeftOut)).Draw(t, "left out"))
+	worker, err := core.ParseDefaultPolicy([]byte(rapid.SampledFrom([]string{
+		"", `{"retry_policy":{}}`, `{"retry_policy":{"max_retries":3,"by_category":{"net":{"max_retries":0},"timeout":{"backoff":{"initial_ms":5}}}}}`,
+	}).Draw(t, "worker's default")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := rapid.SampledFrom([]map[string]int{nil, {"net": 1}, {"net": 2, "timeout": 10_000}}).Draw(t, "counts")
+	if worker != nil || counts != nil {
+		x.Retries = &core.Retries{Worker: worker.Filled(), Counts: counts}
+	}
 }
 
 func drawColdParts(t *rapid.T, x *core.Execution) {

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"encoding/json"
+
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 )
@@ -189,6 +191,18 @@ func (c *coder) attempt(a *core.Attempt, around surroundings) {
 		c.amounts(&a.Usage)
 	}
 	c.check(known(a.State.String()) && known(a.Type.String()) && known(a.Interruption.String()))
+}
+
+// retries codes what few executions have, as JSON.
+func (c *coder) retries(r *core.Retries) {
+	var text []byte
+	if !c.reading {
+		text, _ = json.Marshal(r)
+	}
+	c.bytes(&text)
+	if c.reading {
+		c.check(json.Unmarshal(text, r) == nil)
+	}
 }
 
 // bits returns mask if on, else 0.

@@ -45,15 +45,16 @@ type WorkItem struct {
 	LeaseField
 
 	RenewFields
-	ProgressFields        // message also for fail
-	ResultField           // for complete and step
-	Class          string `json:"class,omitempty" enum:"transient,timeout,infra_crash,permanent,cancelled" doc:"For fail: transient if absent."`
-	Category       string `json:"category,omitempty" maxLength:"64" doc:"For fail: name of the failure."`
-	DetailField           // for fail
-	RetryAfterMS   *int64 `json:"retry_after_ms,omitempty" minimum:"0" maximum:"2592000000" doc:"For fail: delay before the retry."`
-	Reason         string `json:"reason,omitempty" maxLength:"1024" doc:"For release and cancel: reason."`
-	DelayFields           // for delay
-	Name           string `json:"name,omitempty" maxLength:"128" doc:"For step: its name."`
+	ProgressFields                    // message also for fail
+	ResultField                       // for complete and step
+	Class          string             `json:"class,omitempty" enum:"transient,timeout,infra_crash,permanent,cancelled" doc:"For fail: transient if absent."`
+	Category       string             `json:"category,omitempty" maxLength:"64" doc:"For fail: name of the failure."`
+	DetailField                       // for fail
+	RetryAfterMS   *int64             `json:"retry_after_ms,omitempty" minimum:"0" maximum:"2592000000" doc:"For fail: delay before the retry."`
+	DefaultPolicy  *api.DefaultPolicy `json:"default_policy,omitempty" doc:"For fail: the default of the worker."`
+	Reason         string             `json:"reason,omitempty" maxLength:"1024" doc:"For release and cancel: reason."`
+	DelayFields                       // for delay
+	Name           string             `json:"name,omitempty" maxLength:"128" doc:"For step: its name."`
 
 	SuspendFields
 	ResumeCondition *api.Condition `json:"resume_condition,omitempty" doc:"For suspend: condition that ends it."`
@@ -76,7 +77,7 @@ var workFields = map[string][]string{
 	"renew":    {"ttl_ms"},
 	"progress": {"percent", "message"},
 	"complete": append([]string{"usage"}, resultNames...),
-	"fail":     {"class", "category", "message", "retry_after_ms", "detail", "detail_text", "detail_bytes", "detail_content_type", "usage"},
+	"fail":     {"class", "category", "message", "retry_after_ms", "default_policy", "detail", "detail_text", "detail_bytes", "detail_content_type", "usage"},
 	"release":  {"reason"},
 	"delay":    {"delay_ms", "until", "usage"},
 	"step":     append([]string{"name"}, resultNames...),

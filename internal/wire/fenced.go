@@ -92,7 +92,8 @@ type FailFields struct {
 	Category string `json:"category,omitempty" maxLength:"64" doc:"Name of the failure; default: the class."`
 	Message  string `json:"message" required:"true" doc:"Message for people."`
 	DetailField
-	RetryAfterMS *int64 `json:"retry_after_ms,omitempty" minimum:"0" maximum:"2592000000" doc:"Delay before the retry, instead of the policy's."`
+	RetryAfterMS  *int64             `json:"retry_after_ms,omitempty" minimum:"0" maximum:"2592000000" doc:"Delay before the retry, instead of the policy's."`
+	DefaultPolicy *api.DefaultPolicy `json:"default_policy,omitempty" doc:"The default of the worker, used from now on if the submission does not say how it is retried: a policy with a retry_policy and nothing else."`
 }
 
 // FailRequest fails an attempt.

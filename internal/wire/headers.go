@@ -9,6 +9,7 @@ const (
 	HeaderIdempotencyKey    = "Idempotency-Key"
 	HeaderRepeat            = "Idempotency-Repeat" // true if the request was sent before
 	HeaderReplayed          = "Idempotency-Replayed"
+	HeaderInstallation      = "FlowFabric-Installation" // of /healthz: which installation the server is of; of a request: which it must be of
 	HeaderPreferenceApplied = "Preference-Applied"
 	HeaderTraceparent       = "Traceparent" // W3C Trace Context and Baggage (U215)
 	HeaderTracestate        = "Tracestate"

@@ -23,6 +23,7 @@ func (w *WorkItem) Item() api.WorkItem {
 		after := jsonx.Duration(*w.RetryAfterMS)
 		item.RetryAfter = &after
 	}
+	item.Default = w.DefaultPolicy
 	if w.DelayMS != nil {
 		item.Delay = jsonx.Duration(*w.DelayMS)
 	}
@@ -97,7 +98,7 @@ func (w *WorkItem) Set(i *api.WorkItem) error {
 		return i.Result.Problem("result")
 	case api.OpFail:
 		w.Class, w.Category, w.Message, w.RetryAfterMS = i.Class, i.Category, &i.Message, Span(i.RetryAfter)
-		w.Detail, w.Usage = i.Detail, i.Usage.Amounts
+		w.Detail, w.Usage, w.DefaultPolicy = i.Detail, i.Usage.Amounts, i.Default
 		return i.Detail.Problem("detail")
 	case api.OpRelease, api.OpCancel:
 		w.Reason = i.Reason

@@ -78,7 +78,8 @@ type ListWorkerLeasesRequest struct {
 // MarkDeadRequest declares an instance dead.
 type MarkDeadRequest struct {
 	ByInstance
-	Body struct {
+	Leaving bool `query:"leaving" doc:"The instance itself has stopped: it signs off, and leases that it has left expire."`
+	Body    struct {
 		Reason     string `json:"reason" required:"true" maxLength:"1024" doc:"Reason."`
 		TakeLeases *bool  `json:"take_leases,omitempty" doc:"Let its leases lapse at once; default true."`
 	}

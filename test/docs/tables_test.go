@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -121,4 +122,18 @@ func quoted(prefix, name string) string {
 		return ""
 	}
 	return "`" + prefix + name + "`"
+}
+
+// One constant states how often failed attempts are retried by default; pages quote it.
+func TestL92_the_pages_state_the_default_retries_as_the_code_has_them(t *testing.T) {
+	t.Parallel()
+	for _, page := range []string{"../../docs/concepts.md", "../../docs/go.md", "../../docs/cli.md", "../../internal/server/testdata/openapi.json"} {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(text), api.RetrySummary()) {
+			t.Errorf("%s does not say %q", page, api.RetrySummary())
+		}
+	}
 }

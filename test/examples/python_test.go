@@ -51,8 +51,7 @@ func startPython(t *testing.T, store string) *pythonWorker {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var errs strings.Builder
-	program.Stderr = &errs
+	program.Stderr = t.Output()
 	if err := program.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +63,7 @@ func startPython(t *testing.T, store string) *pythonWorker {
 		}
 		close(w.lines)
 		if err := program.Wait(); err != nil && t.Context().Err() == nil {
-			t.Errorf("%v\n%s", err, errs.String())
+			t.Error(err)
 		}
 	}()
 	t.Cleanup(func() {

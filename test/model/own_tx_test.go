@@ -94,7 +94,7 @@ func (m *reference) known(s *core.Submission, id base.ID) (*base.ID, error) {
 		return &row.id, nil
 	}
 	if r := m.records[id.UUID]; r != nil {
-		old := core.Submission{Lane: r.x.Class.Lane, Kind: r.x.Class.Kind, Input: r.x.Input, Policy: r.x.Policy}
+		old := core.Submission{Lane: r.x.Class.Lane, Kind: r.x.Class.Kind, Input: r.x.Input, Policy: r.x.GivenPolicy()}
 		if r.x.ID != id || r.x.Class.Namespace != s.Namespace || !bytes.Equal(old.Fingerprint(), print) {
 			return nil, base.Errorf(base.CodeIDConflict, "another execution")
 		}

@@ -82,7 +82,7 @@ var codeTexts = map[Code]CodeText{
 	"id_conflict":                {"The execution id is used by other work.", "Omit the id."},
 	"instance_id_taken":          {"Another worker, or a worker with another API key, has this instance id.", "Give every process its own instance id."},
 	"bulk_limit_exceeded":        {"More executions match than max_affected allows.", "Narrow the filter, or raise `max_affected`."},
-	"wrong_database":             {"The transaction is on another database than the store.", "Begin it on the database of the store."},
+	"wrong_database":             {"The transaction, or one of the servers that the client was given, is on another database than the store.", "Begin the transaction on the database of the store; name only servers that use one store."},
 	"store_locked":               {"Another process has the SQLite file open.", "Stop that process, or connect to it: a SQLite file has one engine at a time."},
 	"idempotency_in_progress":    {"The first call with this key has not ended yet.", "Send the same call again."},
 	"precondition_failed":        {"The object does not match If-Match or expect.", "Read it again and decide anew."},

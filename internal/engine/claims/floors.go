@@ -41,6 +41,13 @@ func (k *pick) passHeld(i int, a *askedQueue) {
 	}
 }
 
+// bestHeld reports whether others hold rows that the look saw. A look at the best rows of all queues together brings no others in their place, so the
+// next ones ask each queue separately, as long as this lasts: otherwise nothing behind those rows would be served, and each look would ask for
+// another one at once.
+func (k *pick) bestHeld() bool {
+	return slices.ContainsFunc(k.saw, func(look store.QueueLook) bool { return look.Held > 0 })
+}
+
 // keepBelow keeps the floor of the i-th queue at the first row that the look saw, held or not. The picker's lock is held.
 func (k *pick) keepBelow(i int, a *askedQueue) {
 	if i >= len(k.saw) || k.saw[i].First >= a.floor {

@@ -136,11 +136,15 @@ func (k *pick) turnedAway(call *claim) bool {
 // allRefused reports whether nothing is left of the rows that were asked for, some of them were refused, and there may be more.
 func (a *askedQueue) allRefused() bool { return a.refused && len(a.rows) == 0 && a.got >= a.limit }
 
-// learnRefused makes the next look read twice as many rows, so that a long run of refused rows is soon passed. The picker's lock is held.
+// learnRefused makes the next look read twice as many rows, so that a long run of refused rows is soon passed. Until no row is refused it reads as
+// many again: if it read fewer, it would see nothing behind those rows, and no call could be served while the looks at several queues took turns
+// in that. The picker's lock is held.
 func (a *askedQueue) learnRefused() {
-	a.more = 0
-	if a.allRefused() {
+	switch {
+	case a.allRefused():
 		a.more = int32(min(2*a.got, maxClaimTasks))
+	case !a.refused:
+		a.more = 0
 	}
 }
 
@@ -174,7 +178,7 @@ type blockedFirst struct {
 // learnFull records which queues wait for room, unless their key got room meanwhile, and which queues were found. The picker's lock is held.
 func (k *pick) learnFull() {
 	p := k.p
-	p.apart = p.apart && len(k.full) > 0
+	p.apart = p.apart && len(k.full) > 0 || k.bestHeld()
 	for _, a := range k.asked {
 		if a.passed != "" {
 			k.waitFor(a.classQueue, a.passed)

@@ -50,7 +50,7 @@ type picker struct {
 	skipped map[string]map[*classQueue]bool // queues of which single rows were passed over, by the row that others hold (heldKey)
 	freed   map[string]bool                 // keys that got room since the pick under way began; "*": all
 	armed   sync.Map                        // rates for which a timer is armed, with its time
-	apart   bool                            // some rows have no room: each queue is asked for all that is wanted, and not all together
+	apart   bool                            // some rows have no room, or others hold them: each queue is asked for all that is wanted, and not all together
 	surveys uint64                          // how often executions may have been blocked by other processes
 	matched map[string]*matchedQueues       // by claim.filter
 	taking  map[*pick]bool                  // picks under way that have taken queues out of the order of matched

@@ -221,7 +221,7 @@ func (e *Graphs) sameNode(ctx context.Context, id base.ID, node *core.FlowNode, 
 			return err
 		}
 	}
-	stored := core.Submission{Lane: there.Class.Lane, Kind: there.Class.Kind, Input: there.Input, Policy: there.Policy}
+	stored := core.Submission{Lane: there.Class.Lane, Kind: there.Class.Kind, Input: there.Input, Policy: there.GivenPolicy()}
 	if !slices.Equal(core.NodeFingerprint(&asked, node), core.NodeFingerprint(&stored, &given)) {
 		return base.Errorf(base.CodeNameTaken, "another node is called %q", node.Name).WithField("name").With("execution_id", id.String())
 	}

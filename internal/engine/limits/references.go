@@ -193,6 +193,6 @@ func (r *References) FindBudgets(ctx context.Context, rules *RuleSet, namespace 
 
 // fingerprintOf recomputes the fingerprint of a stored execution (L83, L85). Its input must be loaded.
 func fingerprintOf(x *core.Execution) []byte {
-	s := core.Submission{Lane: x.Class.Lane, Kind: x.Class.Kind, Input: x.Input, Policy: x.Policy}
+	s := core.Submission{Lane: x.Class.Lane, Kind: x.Class.Kind, Input: x.Input, Policy: x.GivenPolicy()}
 	return s.Fingerprint()
 }

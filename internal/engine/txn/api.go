@@ -152,6 +152,7 @@ type HeartbeatAnswer struct {
 	Registered bool
 	ExpiresAt  base.Time
 	Drain      bool
+	DrainedBy  string // who asked for it
 	Leases     []RenewItem
 }
 
@@ -160,6 +161,7 @@ type RegisterAnswer struct {
 	Outcome   string // registered, refreshed
 	ExpiresAt base.Time
 	Drain     bool
+	DrainedBy string // who asked for it
 }
 
 // View is an execution as a reader sees it (L120): the record and the state of its lane.

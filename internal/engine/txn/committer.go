@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/flowfabric/flowfabric/internal/backoff"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -371,7 +370,8 @@ func (e *Engine) answerAll(batch []*Request, err error) {
 
 // Pause waits for a short random time, longer with each try, before a deadlock or serialization failure is tried again.
 func (e *Engine) Pause(try int) {
-	timer := e.Cfg.Clock.NewTimer(backoff.Spread(2 * time.Millisecond << min(try, 6)))
+	most := float64(int(2) << min(try, 6))
+	timer := e.Cfg.Clock.NewTimer(time.Duration(e.Cfg.Draw()*most+1) * time.Millisecond)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

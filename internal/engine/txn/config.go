@@ -3,6 +3,7 @@ package txn
 import (
 	"context"
 	"log/slog"
+	"math/rand/v2"
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/clock"
@@ -31,6 +32,7 @@ type Config struct {
 	Trap             Trap                   // nil in production
 	Tracer           Tracer                 // nil: no spans
 	Mint             func() base.UUID       // makes ids, for tests that compare engines; nil: random ones
+	Draw             func() float64         // numbers in [0,1) that spread retries, for tests that repeat a run; nil: random ones
 }
 
 // Probe is called before and after every commit. Tests use it to stop a process at a chosen point.
@@ -65,6 +67,9 @@ func (cfg Config) withDefaults() Config {
 	}
 	if cfg.Limits == (base.Limits{}) {
 		cfg.Limits = base.DefaultLimits()
+	}
+	if cfg.Draw == nil {
+		cfg.Draw = rand.Float64
 	}
 	SetDefault(&cfg.QueueLimit, 8192)
 	SetDefault(&cfg.BatchLimit, 1000)

@@ -28,15 +28,15 @@ type Dictionary struct {
 type dictionaryCache struct {
 	store   store.Store
 	current atomic.Pointer[Dictionary]
-	mu      sync.Mutex             // held while a newer one is read
+	reading CallLock               // held while a newer one is read, or one is extended
 	eras    int64                  // counts what was read
 	changed func()                 // called when a newer one was read
 	renamed func()                 // called when the log has another identity
 	reborn  func(next *Dictionary) // switches to the dictionary of another incarnation
 	added   func()                 // called when this process has registered something
 
-	registering sync.Mutex // one registration at a time: each extends the dictionary of the one before
-	wanted      sync.Map   // classes that callers wait to register, by name
+	registering CallLock // one registration at a time: each extends the dictionary of the one before
+	wanted      sync.Map // classes that callers wait to register, by name
 	underWay    registrations
 }
 
@@ -152,8 +152,10 @@ func (d *dictionaryCache) Reload(ctx context.Context) error {
 // reloadUnless reloads unless known reports that another reload has made it unnecessary: transactions that meet a newer dictionary at the same time
 // all call it, and one read serves all of them.
 func (d *dictionaryCache) reloadUnless(ctx context.Context, known func() bool) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	if err := d.reading.Lock(ctx); err != nil {
+		return err
+	}
+	defer d.reading.Unlock()
 	if known() {
 		return nil
 	}
@@ -182,9 +184,11 @@ func (d *dictionaryCache) reloadUnless(ctx context.Context, known func() bool) e
 
 // extend adds what this process has registered, which is cheaper than reading everything again. It reports whether the dictionary is then complete.
 // Existing queues are not looked at again: nothing has changed for them.
-func (d *dictionaryCache) extend(added store.Registered) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+func (d *dictionaryCache) extend(ctx context.Context, added store.Registered) bool {
+	if d.reading.Lock(ctx) != nil {
+		return false
+	}
+	defer d.reading.Unlock()
 	old := d.Now()
 	if added.Version != 0 && added.Version <= old.Version && added.Incarnation == old.incarnation {
 		return true // it was read just now
@@ -204,9 +208,11 @@ func (d *dictionaryCache) ClassOf(ctx context.Context, want core.Class) (*core.C
 	}
 	// Announced before the lock is waited for: the caller that has it registers all classes that are announced, in one version.
 	d.wanted.Store(name, want)
-	d.registering.Lock() // many callers meet new classes at the same time: one of them registers all
-	defer d.registering.Unlock()
 	defer d.wanted.Delete(name)
+	if err := d.registering.Lock(ctx); err != nil { // many callers meet new classes at the same time: one of them registers all
+		return nil, err
+	}
+	defer d.registering.Unlock()
 	if class := d.Now().Named(name); class != nil {
 		return class, nil
 	}
@@ -219,7 +225,9 @@ func (d *dictionaryCache) ClassOf(ctx context.Context, want core.Class) (*core.C
 
 // ClassesOf returns the numbered classes that equal want, registering those that are new and their lanes in one go.
 func (d *dictionaryCache) ClassesOf(ctx context.Context, want []core.Class) ([]*core.Class, error) {
-	d.registering.Lock()
+	if err := d.registering.Lock(ctx); err != nil {
+		return nil, err
+	}
 	defer d.registering.Unlock()
 	return d.register(ctx, want)
 }
@@ -265,7 +273,7 @@ func (d *dictionaryCache) register(ctx context.Context, want []core.Class) ([]*c
 		return nil, err
 	}
 	d.added()
-	if !d.extend(known) {
+	if !d.extend(ctx, known) {
 		if err := d.Reload(ctx); err != nil {
 			return nil, err
 		}

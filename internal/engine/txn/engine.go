@@ -64,7 +64,10 @@ func New(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
 		vanished:   func(context.Context, []*core.Execution) (map[base.UUID]bool, error) { return nil, nil },
 	}
 	e.Lifetime, e.cancel = context.WithCancel(OwnWork(context.WithoutCancel(ctx)))
-	e.Dict = &dictionaryCache{store: st, changed: func() {}, renamed: func() {}, added: func() { e.Hints.Send(store.Hint{Dictionary: true}) }}
+	e.Dict = &dictionaryCache{
+		store: st, reading: NewCallLock(), registering: NewCallLock(),
+		changed: func() {}, renamed: func() {}, added: func() { e.Hints.Send(store.Hint{Dictionary: true}) },
+	}
 	e.Dict.reborn = e.Dict.current.Store // nothing is cached yet
 	if err := e.Dict.Reload(ctx); err != nil {
 		e.cancel()

@@ -3,6 +3,7 @@ package txn
 import (
 	"time"
 
+	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -46,6 +47,18 @@ func (u *Tx) tellAudits(err error) {
 	}
 }
 
+// logFailed logs an attempt that failed without a report of its worker: it ran out of time, or its leases lapsed too often. What a worker reports
+// is logged by the worker, so that each failed attempt has one line.
+func (e *Engine) logFailed(f core.FailedAttempt) {
+	log := e.Cfg.Logger.With("execution_id", f.ID.UUID.String(), "kind", f.Kind, "attempt", f.Attempt, "class", f.Class, "category", f.Category)
+	if f.RetryAt == 0 {
+		log = log.With("reason", f.Reason.String())
+	} else {
+		log = log.With("retry_at", f.RetryAt.Std())
+	}
+	log.Warn("attempt failed")
+}
+
 // tellSwept logs the timers that a sweep found due, by kind.
 func (e *Engine) tellSwept(timers []store.Timer) {
 	found := map[string]int{}
@@ -53,6 +66,6 @@ func (e *Engine) tellSwept(timers []store.Timer) {
 		found[e.TimerLabel(timers[i].Kind)]++
 	}
 	for kind, n := range found {
-		e.Notes.InfoMany(n, "a sweep found timers that were due", "kind", kind)
+		e.Notes.DebugMany(n, "a sweep found timers that were due", "kind", kind)
 	}
 }

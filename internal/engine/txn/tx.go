@@ -3,7 +3,6 @@ package txn
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -350,7 +349,7 @@ func (u *Tx) Find(c Caller, id base.GivenID) (*Row, error) {
 // Effects returns an empty record for what a command of this caller does.
 func (u *Tx) Effects(c Caller) *core.Effects {
 	return &core.Effects{
-		Now: u.Now, Actor: core.Actor{Type: c.Actor, ID: c.Principal}, RequestID: c.RequestID, Jitter: rand.Float64(), Budgets: u.Accounts, //nolint:gosec // G404: it spreads retries
+		Now: u.Now, Actor: core.Actor{Type: c.Actor, ID: c.Principal}, RequestID: c.RequestID, Jitter: u.Engine.Cfg.Draw(), Budgets: u.Accounts,
 	}
 }
 
@@ -481,6 +480,9 @@ func (u *Tx) Keep(fx *core.Effects) {
 		} else {
 			u.Changes.Patches = append(u.Changes.Patches, patch)
 		}
+	}
+	for _, failed := range fx.FailedByEngine {
+		u.After = append(u.After, func() { u.Engine.logFailed(failed) })
 	}
 	for _, keep := range u.Engine.points.keep {
 		keep(u, fx)

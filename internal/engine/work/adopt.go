@@ -169,6 +169,7 @@ func (p Present) Refuses(cmd *Submit) error {
 // made is the execution that a submission makes if it is filed now.
 func (p Present) made(cmd *Submit) txn.View {
 	class := cmd.Refs.Class(&cmd.S)
+	cmd.S.LaneRetry = retryOfLane(p.Dict, cmd.S.Lane)
 	x := core.NewExecution(&core.Effects{Now: p.Now}, &cmd.S, cmd.ID, &class)
 	return txn.View{Execution: settled(x, p.Now), Lane: p.Dict.State(class.Lane)}
 }
@@ -253,7 +254,9 @@ func (e *Work) adopt(ctx context.Context) (int, error) {
 	if err != nil || len(loaded.Inbox) == 0 {
 		return 0, err
 	}
-	e.adopting.Lock()
+	if err := e.adopting.Lock(ctx); err != nil {
+		return 0, err
+	}
 	defer e.adopting.Unlock()
 	if loaded, err = e.Store.Read(ctx, store.Want{Inbox: adoptLimit}); err != nil || len(loaded.Inbox) == 0 {
 		return 0, err

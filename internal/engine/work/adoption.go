@@ -54,6 +54,7 @@ func (a *adoption) file(u *txn.Tx) {
 	u.Changes.DropInbox = append(u.Changes.DropInbox, a.ID.UUID)
 	u.Changes.Dictionary = u.Dict.Version
 	fx := u.Effects(a.caller)
+	a.S.LaneRetry = retryOfLane(u.Dict, a.S.Lane)
 	u.Create(core.NewExecution(fx, &a.S, a.ID, a.Class), fx)
 	if a.S.IdempotencyKey != "" { // the window of the key began no later than now (L84)
 		timer := u.TimerAt(txn.TimerKeys, txn.RoundUp(u.Now.Add(a.S.Policy.DedupWindowMS), base.Minute))

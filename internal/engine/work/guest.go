@@ -131,6 +131,9 @@ func guestDuplicate(cmd *Submit, found *store.Existing, seen *store.Glance) (TxA
 // seenView is the execution that a submission makes if it is filed now.
 func seenView(cmd *Submit, seen *store.Glance) txn.View {
 	class := cmd.Refs.Class(&cmd.S)
+	if seen.Lane != nil {
+		cmd.S.LaneRetry = seen.Lane.Retry
+	}
 	x := core.NewExecution(&core.Effects{Now: seen.Now}, &cmd.S, cmd.ID, &class)
 	view := txn.View{Execution: settled(x, seen.Now), Lane: core.LaneActive}
 	if seen.Lane != nil {
@@ -139,7 +142,13 @@ func seenView(cmd *Submit, seen *store.Glance) txn.View {
 	return view
 }
 
-// SameWork reports whether two submissions are for the same work, as a repeat under one id is (L85).
-func SameWork(a, b core.Submission) bool {
-	return a.Normalize(AnySize) == nil && b.Normalize(AnySize) == nil && bytes.Equal(a.Fingerprint(), b.Fingerprint())
+// SameWorkAs reports whether a submission is for the work of an execution, as a repeat under one id is (L85). known has the policy that the
+// execution shows, and retryFrom says where its retry policy comes from: what is a default there was not in its submission.
+func SameWorkAs(known core.Submission, retryFrom string, sub core.Submission) bool {
+	if known.Normalize(AnySize) != nil || sub.Normalize(AnySize) != nil {
+		return false
+	}
+	known.Policy = known.Policy.ShownAs(retryFrom)
+	sub.Policy = sub.Policy.Filled()
+	return bytes.Equal(known.Fingerprint(), sub.Fingerprint())
 }

@@ -113,7 +113,7 @@ func (e *Work) Heartbeat(ctx context.Context, c txn.Caller, instanceID string, l
 				return nil, nil
 			}
 			changed := w.Claimed(fx, c.Registrant())
-			answer.Registered, answer.ExpiresAt, answer.Drain = true, w.ExpiresAt(), w.Draining
+			answer.Registered, answer.ExpiresAt, answer.Drain, answer.DrainedBy = true, w.ExpiresAt(), w.Draining, w.DrainAsked
 			if !changed {
 				return nil, nil
 			}

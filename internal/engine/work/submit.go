@@ -394,10 +394,19 @@ func (s *Submit) duplicate(u *txn.Tx, id base.ID) {
 
 var errUnfiled = errors.New("what has the key or id may wait in the inbox")
 
+// retryOfLane returns the default retry policy of a lane; nil if it has none or does not exist yet.
+func retryOfLane(d *txn.Dictionary, name string) *core.RetryPolicy {
+	if lane := d.Lanes[name]; lane != nil {
+		return lane.Settings.Retry
+	}
+	return nil
+}
+
 // Write adds the new execution and its key to the transaction. expired is the row of a key whose window is over; nil: there is none.
 func (s *Submit) Write(u *txn.Tx, expired *store.KeyRow) {
 	u.Changes.Dictionary = u.Dict.Version
 	fx := u.Effects(s.caller)
+	s.S.LaneRetry = retryOfLane(u.Dict, s.S.Lane)
 	x := core.NewExecution(fx, &s.S, s.ID, s.Class)
 	u.Create(x, fx)
 	s.makeBudgets(u, x)

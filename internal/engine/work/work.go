@@ -8,7 +8,6 @@ package work
 
 import (
 	"context"
-	"sync"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
@@ -22,12 +21,12 @@ type Work struct {
 	Ready  readyBounds
 	Drains *drains
 
-	adopting sync.Mutex // held while submissions are adopted
+	adopting txn.CallLock // held while submissions are adopted
 }
 
 // New makes the room of work, and registers it with the kernel.
 func New(e *waits.Waits) *Work {
-	w := &Work{Waits: e, Drains: newDrains()}
+	w := &Work{Waits: e, Drains: newDrains(), adopting: txn.NewCallLock()}
 	w.Ready.e = w
 	e.OnInbox(w.adoptAll)
 	e.OnOutcomes(w.outcomesOf)

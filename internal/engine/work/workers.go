@@ -145,7 +145,7 @@ func (e *Work) Register(ctx context.Context, c txn.Caller, r core.Registration) 
 			if err != nil {
 				return nil, err
 			}
-			answer = txn.RegisterAnswer{Outcome: outcome, ExpiresAt: registered.ExpiresAt(), Drain: registered.Draining}
+			answer = txn.RegisterAnswer{Outcome: outcome, ExpiresAt: registered.ExpiresAt(), Drain: registered.Draining, DrainedBy: registered.DrainAsked}
 			if !changed {
 				return nil, nil
 			}
@@ -241,14 +241,24 @@ func (e *Work) Leave(ctx context.Context, c txn.Caller, instanceID string) error
 	return err
 }
 
+// SignOff is MarkDead by the instance itself, which has stopped. Leases that it has left expire.
+func (e *Work) SignOff(ctx context.Context, c txn.Caller, instanceID, reason string) error {
+	return e.markGone(ctx, c, "sign_off", instanceID, reason, false)
+}
+
 // MarkDead says that an instance is gone. With takeLeases its leases lapse at once (S52).
 func (e *Work) MarkDead(ctx context.Context, c txn.Caller, instanceID, reason string, takeLeases bool) error {
+	return e.markGone(ctx, c, "mark_dead", instanceID, reason, takeLeases)
+}
+
+// markGone records that an instance is gone; op is the action of the audit log.
+func (e *Work) markGone(ctx context.Context, c txn.Caller, op, instanceID, reason string, takeLeases bool) error {
 	if err := base.CheckReason("reason", reason); err != nil {
 		return err
 	}
 	var gone base.Time // leases that it had until then end, also if it registers again before they do
 	err := e.Do(ctx, &onWorker{
-		op: "mark_dead", caller: c, instanceID: instanceID, reason: reason, audited: true, args: takeLeases, answer: &gone,
+		op: op, caller: c, instanceID: instanceID, reason: reason, audited: true, args: takeLeases, answer: &gone,
 		act: func(_ *txn.Tx, w *core.Worker, fx *core.Effects) (*core.Worker, error) {
 			if w == nil {
 				return nil, txn.NotRegistered(instanceID)

@@ -130,7 +130,7 @@ func (t *tx) write(ch *store.Changes, e *encoded) (seq int64, err error) {
 		m := d.rows
 		seq = m.draw()
 		d.mu.Unlock()
-		d.cfg.Gate(Drawn)
+		t.h.gate(Drawn)
 		d.mu.Lock()
 		if err = ended(t.h); err == nil {
 			err = d.check(ch, e) // what is not locked may have changed

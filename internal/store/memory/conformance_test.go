@@ -14,7 +14,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // open opens a handle that is closed when the test ends.
 func open(t testing.TB, d *Database) *Store {
 	t.Helper()
-	s := d.Open(nil)
+	s := d.Open(Process{})
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)

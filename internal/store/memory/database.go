@@ -20,7 +20,12 @@ type Config struct {
 	Clock clock.Clock      // of the waits for locks; nil: the host's
 	Now   func() base.Time // the database's clock; nil: that of Clock
 	Seed  uint64           // of the random bits of versions and of the identities
-	// Gate is called by a transaction where others may act before it goes on. No lock of the database itself is held. Nil: it goes on at once.
+}
+
+// Process is what a process brings with it when it opens a database. Its zero value is a useful one.
+type Process struct {
+	Clock clock.Clock // the host's clock; nil: that of the database
+	// Gate is called by its transactions where others may act before they go on. No lock of the database itself is held. Nil: they go on at once.
 	Gate func(Point)
 }
 
@@ -83,9 +88,6 @@ func New(cfg Config) *Database {
 	}
 	if cfg.Now == nil {
 		cfg.Now = func() base.Time { return base.TimeOf(cfg.Clock.Now()) }
-	}
-	if cfg.Gate == nil {
-		cfg.Gate = func(Point) {}
 	}
 	d := &Database{
 		cfg: cfg, random: rand.New(rand.NewPCG(cfg.Seed, 1)), //nolint:gosec // G404: a seed makes the store deterministic

@@ -18,7 +18,8 @@ const (
 type holder struct {
 	rows   []store.Lock     // locked, without Shared
 	queue  []store.QueueRow // locked by a Pick
-	broken chan struct{}    // closed when the process or its connection ends
+	gate   func(Point)
+	broken chan struct{} // closed when the process or its connection ends
 }
 
 // rowLock is the lock of one row. It exists as long as somebody holds it or waits for it.
@@ -142,7 +143,7 @@ func (d *Database) wait(ctx context.Context, h *holder, lock store.Lock, patienc
 		err = &store.Fault{Kind: store.Retry, Err: errBroken}
 	}
 	timer.Stop()
-	d.cfg.Gate(Waited)
+	h.gate(Waited)
 	d.mu.Lock()
 	if at := slices.Index(l.waiters, w); at >= 0 {
 		l.waiters = slices.Delete(l.waiters, at, at+1)

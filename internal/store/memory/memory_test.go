@@ -8,16 +8,16 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// late is a database whose commits with events wait behind their drawn position.
-func late() (d *Database, draws, goOn chan struct{}) {
+// late is a process whose commits with events wait behind their drawn position.
+func late() (p Process, draws, goOn chan struct{}) {
 	draws, goOn = make(chan struct{}), make(chan struct{})
-	d = New(Config{Gate: func(at Point) {
+	p.Gate = func(at Point) {
 		if at == Drawn {
 			draws <- struct{}{}
 			<-goOn
 		}
-	}})
-	return d, draws, goOn
+	}
+	return p, draws, goOn
 }
 
 func commitEvent(t *testing.T, s *Store) error {
@@ -43,8 +43,9 @@ func logOf(t *testing.T, s *Store) (seqs []int64, events int) {
 
 func TestE33_a_reader_waits_for_a_commit_that_is_late(t *testing.T) {
 	t.Parallel()
-	d, draws, goOn := late()
-	s := open(t, d)
+	p, draws, goOn := late()
+	s := New(Config{}).Open(p)
+	defer func() { _ = s.Close() }()
 	ended := make(chan error, 2)
 	for range 2 {
 		go func() { ended <- commitEvent(t, s) }()
@@ -66,8 +67,10 @@ func TestE33_a_reader_waits_for_a_commit_that_is_late(t *testing.T) {
 
 func TestE33_the_position_of_a_process_that_ended_holds_up_no_reader(t *testing.T) {
 	t.Parallel()
-	d, draws, goOn := late()
-	dying, s := d.Open(nil), open(t, d)
+	p, draws, goOn := late()
+	d := New(Config{})
+	dying, s := d.Open(p), d.Open(p)
+	defer func() { _ = s.Close() }()
 	ended := make(chan error, 2)
 	go func() { ended <- commitEvent(t, dying) }()
 	<-draws
@@ -92,7 +95,7 @@ func TestS73_a_process_that_ends_frees_its_rows_for_those_that_wait(t *testing.T
 	t.Parallel()
 	waiting := make(chan struct{}, 1)
 	d := New(Config{})
-	dying, s := d.Open(nil), open(t, d)
+	dying, s := d.Open(Process{}), open(t, d)
 	want := store.Want{Counters: []string{"a"}, Patient: true}
 	tx, _, err := dying.Begin(t.Context(), want)
 	if err != nil {

@@ -25,6 +25,7 @@ const freshness = time.Second
 type Store struct {
 	d    *Database
 	host clock.Clock
+	gate func(Point)
 
 	// The rest is protected by d.mu.
 	closed  bool
@@ -48,14 +49,17 @@ var (
 	_ store.TxSubmitter = (*Store)(nil)
 )
 
-// Open returns a handle for a process whose clock is host; nil: that of the database.
-func (d *Database) Open(host clock.Clock) *Store {
-	if host == nil {
-		host = d.cfg.Clock
+// Open returns a handle for a process.
+func (d *Database) Open(p Process) *Store {
+	if p.Clock == nil {
+		p.Clock = d.cfg.Clock
+	}
+	if p.Gate == nil {
+		p.Gate = func(Point) {}
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s := &Store{d: d, host: host, logID: d.rows.logID}
+	s := &Store{d: d, host: p.Clock, gate: p.Gate, logID: d.rows.logID}
 	d.stores = append(d.stores, s)
 	return s
 }
@@ -110,7 +114,7 @@ func (s *Store) open() error {
 
 // holder makes the owner of locks of a new transaction. d.mu is held.
 func (s *Store) holder() *holder {
-	h := &holder{broken: make(chan struct{})}
+	h := &holder{broken: make(chan struct{}), gate: s.gate}
 	if s.closed {
 		close(h.broken)
 		return h

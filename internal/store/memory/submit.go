@@ -18,7 +18,9 @@ type OwnTx struct {
 }
 
 // BeginOwn begins a transaction of the user.
-func (d *Database) BeginOwn() *OwnTx { return &OwnTx{d: d, h: &holder{broken: make(chan struct{})}} }
+func (d *Database) BeginOwn() *OwnTx {
+	return &OwnTx{d: d, h: &holder{broken: make(chan struct{}), gate: func(Point) {}}}
+}
 
 // Commit makes what was submitted visible.
 func (o *OwnTx) Commit() error {

@@ -143,7 +143,7 @@ func (s *Store) checkFree(ctx context.Context, tx pgx.Tx, schema string) error {
 		return err
 	}
 	return base.Invalid("store", "the schema %s has a %s that FlowFabric did not make", schema, taken[0]).
-		WithHint("choose another schema: store-schema, FF_STORE_SCHEMA or Config.Schema")
+		WithHint("choose another schema with `FF_STORE_SCHEMA`")
 }
 
 // errKept ends a step that something prevents; the store stays as it is.

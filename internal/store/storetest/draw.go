@@ -167,6 +167,10 @@ func (w *world) drawLease(t *rapid.T, x *core.Execution) {
 	x.AttemptRemaining = rapid.Int64Range(0, base.Year).Draw(t, "remaining")
 	x.AttemptDeadline = drawTime(t, "attempt deadline", w.now)
 	x.ReplayLineage = maybe(t, "replay lineage", func() core.Lineage { return drawLineage(t) })
+	x.RetryOrigin = core.RetryOrigin(rapid.IntRange(int(core.RetryGiven), int(core.RetryOfLane)).Draw(t, "retry origin"))
+	if rapid.Bool().Draw(t, "retries counted") {
+		x.Retries = &core.Retries{Counts: map[string]int{"net": rapid.IntRange(1, 10000).Draw(t, "net")}}
+	}
 	x.RetryCount = rapid.IntRange(0, 10000).Draw(t, "retries")
 	x.ReclaimCount = rapid.IntRange(0, 10000).Draw(t, "reclaims")
 	x.ReplayCount = rapid.IntRange(0, 1000).Draw(t, "replays")

@@ -127,20 +127,25 @@ func (t *Transport) deliver(ctx context.Context, o *wire.Operation, m wire.Messa
 	}
 	defer done()
 	t.putHead(o, m.Header, how)
-	began, unknown := t.clock.Now(), false
+	began, unknown, moves := t.clock.Now(), false, 0
 	for try := 0; ; try++ {
-		if o.Method != http.MethodGet && (how.repeat || try > 0) {
+		if o.Method != http.MethodGet && (how.repeat || try+moves > 0) {
 			m.Header = m.Header.Clone() // the previous try may still be writing it
 			m.Header.Set(wire.HeaderRepeat, "true")
 		}
-		answer, err := t.once(ctx, m, tryLimit+how.wait)
+		answer, another, err := t.try(ctx, m, tryLimit+how.wait)
 		if err == nil {
-			answer.tries = try + 1
+			answer.tries = try + moves + 1
 			return answer, nil
 		}
 		unknown = unknown || api.CodeOf(err) == string(base.CodeTimeout) && o.Method != http.MethodGet
 		if ctx.Err() == nil && !repeatable(err) {
 			return sent{}, err
+		}
+		if another && moves < t.maxMoves() && backoff.Pause(ctx, t.clock, backoff.Spread(movePause)) {
+			moves++
+			try-- // a move to another server is not a repeat
+			continue
 		}
 		wait := max(t.backoff(try), api.RetryDelay(err))
 		if ctx.Err() == nil && try < t.maxRepeats() && t.inTime(began, wait) && backoff.Pause(ctx, t.clock, wait) {
@@ -234,12 +239,12 @@ func (t *Transport) putHead(o *wire.Operation, head http.Header, how sending) {
 }
 
 // once sends the request once. Its error is timeout when the server may have got it and no answer came.
-func (t *Transport) once(ctx context.Context, m wire.Message, limit time.Duration) (sent, error) {
+func (t *Transport) once(ctx context.Context, o *host, m wire.Message, limit time.Duration) (sent, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	var reached atomic.Bool
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { reached.Store(true) }})
-	request, err := t.request(ctx, m)
+	request, err := t.request(ctx, o, m)
 	if err != nil {
 		return sent{}, err
 	}
@@ -262,8 +267,8 @@ func (t *Transport) once(ctx context.Context, m wire.Message, limit time.Duratio
 }
 
 // request converts the message to an HTTP request.
-func (t *Transport) request(ctx context.Context, m wire.Message) (*http.Request, error) {
-	address := t.cfg.Server + m.Path
+func (t *Transport) request(ctx context.Context, o *host, m wire.Message) (*http.Request, error) {
+	address := o.address + m.Path
 	if m.Query != "" {
 		address += "?" + m.Query
 	}
@@ -272,6 +277,9 @@ func (t *Transport) request(ctx context.Context, m wire.Message) (*http.Request,
 		return nil, refuse(base.CodeInvalidArgument, "the request cannot be written: %w", withoutPath(err))
 	}
 	request.Header = m.Header.Clone()
+	if installation := t.hosts.expected(); installation != "" {
+		request.Header.Set(wire.HeaderInstallation, installation)
+	}
 	return request, nil
 }
 
@@ -279,9 +287,9 @@ func (t *Transport) request(ctx context.Context, m wire.Message) (*http.Request,
 func unanswered(err error, reached bool) error {
 	err = withoutPath(err)
 	if reached {
-		return refuse(base.CodeTimeout, "the connection was lost before the answer came: %w", err)
+		return refuse(base.CodeTimeout, "the connection was lost before the answer came: %w", &lostError{err})
 	}
-	return refuse(base.CodeStoreUnavailable, "the server cannot be reached: %w", err)
+	return refuse(base.CodeStoreUnavailable, "the server cannot be reached: %w", &lostError{err})
 }
 
 // withoutPath removes the path from the text of a failure: for some calls it contains a token (W27).
@@ -346,6 +354,9 @@ func foreign(response *http.Response) error {
 	}
 	e := refuse(code, "%s answered with status %d, and not in the form of the API", response.Request.URL.Host, response.StatusCode)
 	e.Hint, e.RetryAfter = "check the address of the server", retryAfterOf(response)
+	if cutOff(response.StatusCode) {
+		return &lostError{e}
+	}
 	return e
 }
 
@@ -379,6 +390,14 @@ func (t *Transport) maxRepeats() int {
 		return max(n, 0)
 	}
 	return backoff.Repeats
+}
+
+// maxMoves is how often a call is repeated at another server without a pause.
+func (t *Transport) maxMoves() int {
+	if t.maxRepeats() == 0 {
+		return 0
+	}
+	return 2 * len(t.hosts.all)
 }
 
 // inTime reports whether a repeat after a pause is within the time that the policy permits.

@@ -24,12 +24,19 @@ func (t *Transport) stream(ctx context.Context, op *wire.Operation, request any,
 	}
 	defer done()
 	t.putHead(op, message.Header, sending{})
-	asked, err := t.request(ctx, message)
+	if err := t.meet(ctx); err != nil {
+		return err
+	}
+	at := t.hosts.pick(t.clock.Now())
+	ctx, life, leave := t.owe(ctx, at)
+	defer leave()
+	asked, err := t.request(ctx, at, message)
 	if err != nil {
 		return err
 	}
 	response, err := t.http.Do(asked)
 	if err != nil {
+		t.hosts.failed(at, life, t.clock.Now())
 		return unanswered(err, false) // the outcome does not matter, because the operation changes nothing
 	}
 	defer response.Body.Close()

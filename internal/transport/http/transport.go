@@ -21,7 +21,7 @@ import (
 
 // Config configures a transport. The caller has checked addresses and credentials.
 type Config struct {
-	Server    string // its address, without the slash at its end
+	Servers   []string // their addresses, without the slash at the end; at least one
 	APIKey    string
 	Namespace string          // of the calls; "": the one of the API key
 	HTTP      *http.Client    // nil: one of the transport's own, which follows no redirects
@@ -36,6 +36,7 @@ type Transport struct {
 	cfg    Config
 	clock  clock.Clock
 	http   *http.Client
+	hosts  *hosts
 	batch  *batcher[api.WorkAnswer]
 	submit *batcher[api.SubmitResult]
 	kept   kept
@@ -46,15 +47,16 @@ type Transport struct {
 	mu      sync.Mutex
 	closed  bool
 	calls   sync.WaitGroup
+	watches sync.WaitGroup  // of hosts
 	waiting context.Context //nolint:containedctx // ends when Close begins: calls that wait end at once
 	stop    context.CancelFunc
 	life    context.Context //nolint:containedctx // ends when Close gives up waiting for the others
 	end     context.CancelFunc
 }
 
-// New returns a transport to a server. It makes no request.
+// New returns a transport to one server, or to several of one installation. It makes no request.
 func New(cfg Config) *Transport {
-	t := &Transport{cfg: cfg, clock: cfg.Clock, http: cfg.HTTP}
+	t := &Transport{cfg: cfg, clock: cfg.Clock, http: cfg.HTTP, hosts: newHosts(cfg.Servers)}
 	t.buffers.New = func() any { return new(bytes.Buffer) }
 	t.items.New = func() any { return new(wire.WorkItem) }
 	if t.http == nil {
@@ -141,6 +143,7 @@ func (t *Transport) Close(ctx context.Context) error {
 	}
 	t.end()
 	<-idle
+	t.watches.Wait()
 	if t.cfg.HTTP == nil {
 		t.http.CloseIdleConnections()
 	}

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -37,7 +38,13 @@ func (s *session) send(ctx context.Context, cmd *cobra.Command, r request) (*htt
 	if err != nil {
 		return nil, err
 	}
-	req, err := http.NewRequestWithContext(ctx, r.method, settings.Get[string](values, "server")+r.path, bytes.NewReader(r.body))
+	client := &http.Client{CheckRedirect: stay}
+	if roots := settings.Get[*x509.CertPool](values, "ca"); roots != nil {
+		client.Transport = &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}
+		defer client.CloseIdleConnections()
+	}
+	server := firstAlive(ctx, client, settings.Get[string](values, "server"))
+	req, err := http.NewRequestWithContext(ctx, r.method, server+r.path, bytes.NewReader(r.body))
 	if err != nil {
 		return nil, show.Invalid("PATH", "", "%s", err)
 	}
@@ -53,14 +60,9 @@ func (s *session) send(ctx context.Context, cmd *cobra.Command, r request) (*htt
 	if r.method != http.MethodGet && r.method != http.MethodHead && req.Header.Get(wire.HeaderIdempotencyKey) == "" {
 		req.Header.Set(wire.HeaderIdempotencyKey, rand.Text())
 	}
-	client := &http.Client{CheckRedirect: stay}
-	if roots := settings.Get[*x509.CertPool](values, "ca"); roots != nil {
-		client.Transport = &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}
-		defer client.CloseIdleConnections()
-	}
 	answer, err := client.Do(req)
 	if err != nil {
-		return nil, unreachable(ctx, settings.Get[string](values, "server"), err)
+		return nil, unreachable(ctx, server, err)
 	}
 	if answer.StatusCode >= http.StatusMultipleChoices && answer.StatusCode != http.StatusNotModified {
 		defer answer.Body.Close()
@@ -80,6 +82,44 @@ func unreachable(ctx context.Context, server string, err error) error {
 	return &flowfabric.Error{
 		Code: codeUnavailable, Class: "unavailable", Message: fmt.Sprintf("the server does not answer: %s", err), Hint: whenUnanswered(err, server), Retryable: true,
 	}
+}
+
+// aliveLimit is how long a server may take to say that it lives, if there are others.
+const aliveLimit = 2 * time.Second
+
+// firstAlive returns the first of several servers that lives; the last one if none does. The request is sent to that one only.
+func firstAlive(ctx context.Context, client *http.Client, servers string) string {
+	all := strings.Split(servers, ",")
+	for _, server := range all[:len(all)-1] {
+		if lives(ctx, client, server) {
+			return server
+		}
+	}
+	return all[len(all)-1]
+}
+
+func lives(ctx context.Context, client *http.Client, server string) bool {
+	ctx, cancel := context.WithTimeout(ctx, aliveLimit)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, server+wire.GetHealth.Path, nil)
+	if err != nil {
+		return false
+	}
+	answer, err := client.Do(req)
+	if err != nil {
+		return false
+	}
+	defer answer.Body.Close()
+	return answer.StatusCode == http.StatusOK
+}
+
+// oneServer returns the address of the server for commands that can use only one.
+func oneServer(values *settings.Values) (string, error) {
+	server := settings.Get[string](values, "server")
+	if strings.Contains(server, ",") {
+		return "", show.Invalid("--server", "name one server", "this command uses a single server")
+	}
+	return server, nil
 }
 
 // codeUnavailable is the code for a server that cannot be reached.

@@ -159,7 +159,10 @@ func (s *session) fillBench(cmd *cobra.Command, cfg *scenario.Config) error {
 		if err != nil {
 			return err
 		}
-		cfg.Server, cfg.Key = settings.Get[string](values, "server"), settings.Get[string](values, "key")
+		if cfg.Server, err = oneServer(values); err != nil {
+			return err
+		}
+		cfg.Key = settings.Get[string](values, "key")
 	} else if cfg.Store == "" {
 		cfg.Store = "sqlite:"
 	}

@@ -115,8 +115,9 @@ func (s *session) stage(cmd *cobra.Command, t tale, store string) (stage.Stage, 
 	if err != nil {
 		return at, err
 	}
-	at.Server, at.Key = settings.Get[string](values, "server"), settings.Get[string](values, "key")
-	return at, nil
+	at.Key = settings.Get[string](values, "key")
+	at.Server, err = oneServer(values)
+	return at, err
 }
 
 // play runs the demo. A demo that cannot run there is bad input.

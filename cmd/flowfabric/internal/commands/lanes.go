@@ -2,6 +2,7 @@ package commands
 
 import (
 	"context"
+	"encoding/json"
 	"maps"
 	"slices"
 	"strconv"
@@ -71,8 +72,8 @@ func (s *session) printLane(lane *api.Lane, err error) error {
 
 // laneSet changes only the given settings.
 func (s *session) laneSet() *cobra.Command {
-	var state, fairness, reason string
-	var most int
+	var state, fairness, reason, policy string
+	var most, retries int
 	var ageing time.Duration
 	var weights []string
 	var fs *pflag.FlagSet
@@ -80,6 +81,7 @@ func (s *session) laneSet() *cobra.Command {
 flowfabric lanes set mail --max-concurrent 20
 flowfabric lanes set mail --fairness key --weight acme=3
 flowfabric lanes set mail --ageing 1s --reason 'old work first'
+flowfabric lanes set mail --retries 5
 `, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		settings, revision, err := laneNow(ctx, c, args[0])
 		if err != nil {
@@ -102,6 +104,9 @@ flowfabric lanes set mail --ageing 1s --reason 'old work first'
 				return err
 			}
 		}
+		if err := s.laneRetries(fs, &settings, retries, policy); err != nil {
+			return err
+		}
 		return s.printLane(c.Lanes().Put(ctx, args[0], settings, ops.LaneAction{Reason: reason, Revision: revision}))
 	})
 	fs = cmd.Flags()
@@ -110,9 +115,36 @@ flowfabric lanes set mail --ageing 1s --reason 'old work first'
 	fs.DurationVar(&ageing, "ageing", 0, "waiting time that is worth one point of priority; 0: priority always wins")
 	fs.StringVar(&fairness, "fairness", "", "auto: namespaces take turns; off: only priority and age; namespace or key: take turns by these")
 	fs.StringArrayVar(&weights, "weight", nil, "share of a key: key=3; may be repeated, replaces all")
+	fs.IntVar(&retries, "retries", -1, "retries of later submits whose policy does not state them; 0: none, -1: the default again")
+	fs.StringVar(&policy, "default-policy", "", "the same as JSON, a policy with a retry_policy: the value, @file or -; {} ends it")
 	fs.StringVar(&reason, "reason", "", "reason, recorded in the event")
 	cmd.ValidArgsFunction = s.completeLanes
 	return cmd
+}
+
+// laneRetries sets the default policy of a lane from its flags.
+func (s *session) laneRetries(fs *pflag.FlagSet, settings *api.LaneSettings, retries int, policy string) error {
+	switch byCount, byPolicy := fs.Changed("retries"), fs.Changed("default-policy"); {
+	case byCount && byPolicy:
+		return show.Invalid("--retries", "give one of them", "--default-policy is also given")
+	case byCount && retries < 0:
+		settings.DefaultPolicy = nil
+	case byCount && retries == 0:
+		settings.DefaultPolicy = &api.DefaultPolicy{Retry: flowfabric.NoRetry()}
+	case byCount:
+		settings.DefaultPolicy = &api.DefaultPolicy{Retry: &flowfabric.RetryPolicy{MaxRetries: retries}}
+	case byPolicy:
+		text, err := s.content("--default-policy", policy)
+		if err != nil {
+			return err
+		}
+		if !json.Valid(text) {
+			return show.Invalid("--default-policy", "", "the policy is not JSON")
+		}
+		settings.DefaultPolicy = new(api.DefaultPolicy)
+		return settings.DefaultPolicy.UnmarshalJSON(text)
+	}
+	return nil
 }
 
 // laneNow reads the current settings and their revision, so that a concurrent change is detected.

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
@@ -38,7 +39,7 @@ func (f *submission) register(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&f.quotas, "quota", nil, "quota that limits it: mail, or mail:acme for one key; may be repeated")
 	fs.StringSliceVar(&f.budgets, "budget", nil, "budgets that it uses, by id or name")
 	fs.StringArrayVar(&f.estimates, "estimate", nil, "estimated usage: output_tokens=2000; may be repeated")
-	fs.IntVar(&f.retries, "retries", 0, "retries after a failed attempt")
+	fs.IntVar(&f.retries, "retries", -1, "retries after a failed attempt; -1: those of the worker or the lane, else "+api.RetrySummary())
 	fs.StringVar(&f.policy, "policy", "", "policy as JSON: the value, @file or -")
 	fs.StringVar(&f.bulk, "bulk", "", "file with one submission per line as JSON, or -")
 	fs.BoolVar(&f.wait, "wait", false, "wait for the end, print the result; exit 8 unless it succeeded")
@@ -144,7 +145,7 @@ func (s *session) policyOf(f submission, sub *flowfabric.Submission) error {
 		}
 		sub.Policy = read.Policy
 	}
-	if f.retries == 0 {
+	if f.retries < 0 {
 		return nil
 	}
 	if sub.Policy == nil {
@@ -153,6 +154,8 @@ func (s *session) policyOf(f submission, sub *flowfabric.Submission) error {
 	if sub.Policy.Retry != nil {
 		return show.Invalid("--retries", "give one of them", "--policy has a retry policy, and --retries is also given")
 	}
-	sub.Policy.Retry = &flowfabric.RetryPolicy{MaxRetries: f.retries}
+	if sub.Policy.Retry = flowfabric.NoRetry(); f.retries > 0 {
+		sub.Policy.Retry = &flowfabric.RetryPolicy{MaxRetries: f.retries}
+	}
 	return nil
 }

@@ -57,7 +57,7 @@ func (s *session) watchTop(ctx context.Context, cmd *cobra.Command, c *flowfabri
 	ctx, cancel := context.WithCancel(ctx) // ends pending calls with the view
 	defer cancel()
 	model := top.New(ctx, top.Config{
-		Client: c, Server: strings.TrimSuffix(settings.Get[string](values, "server"), "/"), Options: options, Every: max(every, 100*time.Millisecond),
+		Client: c, Server: strings.Split(settings.Get[string](values, "server"), ",")[0], Options: options, Every: max(every, 100*time.Millisecond),
 		Color: s.printer.Color, Now: time.Now,
 	})
 	_, err = tea.NewProgram(model, tea.WithContext(ctx), tea.WithInput(s.In), tea.WithOutput(s.Out), tea.WithEnvironment(s.Environ), tea.WithoutSignalHandler()).Run()

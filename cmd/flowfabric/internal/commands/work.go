@@ -32,6 +32,7 @@ type workFlags struct {
 	concurrency, tasks         int
 	name, contentType          string
 	leaseTTL                   time.Duration
+	exitOnDrain                bool
 }
 
 func (s *session) work() *cobra.Command {
@@ -53,6 +54,7 @@ flowfabric work --kind mail --capability smtp -- python3 mail.py
 	fs.IntVar(&f.tasks, "tasks", 0, "exit after this many tasks; 0: never")
 	fs.StringVar(&f.name, "name", "", "name of the worker; default: the command's")
 	fs.StringVar(&f.contentType, "content-type", "", "content type of results; default: detected")
+	fs.BoolVar(&f.exitOnDrain, "exit-on-drain", false, "exit when an operator has asked this worker to drain and its tasks are done")
 	fs.DurationVar(&f.leaseTTL, "lease-ttl", 0, "duration of a task's lease; default 30s")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		values, err := s.clientSettings(cmd)
@@ -81,7 +83,7 @@ func (s *session) runWorker(ctx context.Context, c *flowfabric.Client, f workFla
 		name = filepath.Base(command[0])
 	}
 	w := flowfabric.NewWorker(c, flowfabric.WorkerConfig{
-		ID: name, Lanes: f.lanes, Capabilities: f.capabilities, Concurrency: f.concurrency, LeaseTTL: f.leaseTTL, Version: s.Version,
+		ID: name, Lanes: f.lanes, Capabilities: f.capabilities, Concurrency: f.concurrency, LeaseTTL: f.leaseTTL, Version: s.Version, ExitOnDrain: f.exitOnDrain,
 		Logger: slog.New(slog.NewTextHandler(s.Err, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	p := &program.Program{
@@ -136,9 +138,7 @@ func (s *session) narrate(count *tally) flowfabric.Middleware {
 		return func(ctx context.Context, t *flowfabric.Task) (flowfabric.Payload, error) {
 			began := time.Now()
 			result, err := next(ctx, t)
-			if err != nil {
-				s.printer.Note("%s %s attempt %d: %s", t.Kind(), bareID(t.ID()), t.Attempt().Index, err)
-			} else {
+			if err == nil { // the worker logs failed attempts
 				s.printer.Note("%s %s attempt %d: done in %s", t.Kind(), bareID(t.ID()), t.Attempt().Index, show.Span(time.Since(began)))
 			}
 			count.add()

@@ -200,6 +200,25 @@ func serverURL(s string) (any, error) {
 	return strings.TrimSuffix(s, "/"), nil
 }
 
+// serverURLs reads the addresses of one or several servers.
+func serverURLs(s string) (any, error) {
+	var all []string
+	for one := range strings.SplitSeq(s, ",") {
+		one = strings.TrimSpace(one)
+		address, err := serverURL(one)
+		switch {
+		case err != nil && one != strings.TrimSpace(s):
+			return nil, fmt.Errorf("%q is %w", one, err)
+		case err != nil:
+			return nil, err
+		case slices.Contains(all, address.(string)):
+			return nil, fmt.Errorf("%q is named twice", one)
+		}
+		all = append(all, address.(string))
+	}
+	return strings.Join(all, ","), nil
+}
+
 func publicURL(s string) (any, error) {
 	if u, err := url.Parse(s); err == nil && (u.RawQuery != "" || u.Fragment != "") {
 		return nil, errors.New("has a query or a fragment")

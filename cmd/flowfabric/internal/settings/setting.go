@@ -127,7 +127,7 @@ var serverTable = []Setting{
 }
 
 var clientTable = []Setting{
-	{Name: "server", Rule: "U155", Default: "http://127.0.0.1:7433", Meaning: "address of the server", parse: serverURL},
+	{Name: "server", Rule: "U155", Default: "http://127.0.0.1:7433", Meaning: "address of the server; several servers of one store are separated by commas", parse: serverURLs},
 	{Name: "key", Var: "API_KEY", Rule: "U155", Meaning: "API key; better in the variable, or in a file named by `--key-file`", Secret: true, parse: text},
 	{Name: "ca", Rule: "U155", Shown: "those of the system", Meaning: "file with the certificate authorities that may sign the certificate of the server", parse: authorities},
 	{Name: "namespace", Rule: "U155", Shown: "of the key", Meaning: "namespace, for keys that are valid for several", parse: text},
