@@ -83,7 +83,7 @@ func TestU113_the_doctor_of_a_server_looks_at_store_and_server(t *testing.T) {
 	}
 }
 
-func TestU113_the_hint_for_a_store_with_its_own_tools_has_the_line_and_no_password(t *testing.T) {
+func TestU113_the_hint_for_a_store_with_its_own_tools_has_the_command_and_no_password(t *testing.T) {
 	t.Parallel()
 	address := cluster.Database(t)
 	sep := "?"
@@ -92,7 +92,7 @@ func TestU113_the_hint_for_a_store_with_its_own_tools_has_the_line_and_no_passwo
 	}
 	w := serveStore(t, address+sep+"password=hush", server.Config{Open: true})
 	refusal := w.post(t, "/v1/admin/backup", "").refuses(t, 501, "not_implemented")
-	if hint := refusal.text(t, "hint"); !strings.Contains(hint, "pg_dump --format=custom") || !strings.Contains(hint, "PGPASSWORD") {
+	if hint := refusal.text(t, "hint"); !strings.Contains(hint, "pg_dump") || !strings.Contains(hint, "flowfabric backup FILE --store") {
 		t.Errorf("%s", refusal.body)
 	}
 	if strings.Contains(string(refusal.body), "hush") || strings.Contains(w.log.String(), "hush") {

@@ -188,7 +188,7 @@ func TestU11_a_problem_says_what_would_be_right(t *testing.T) {
 		"too large an input":     {w.post(t, "/v1/executions", `{"kind":"job","input_text":"`+strings.Repeat("x", 4<<20+1)+`"}`), "hint", "at most 4194304 bytes"},
 		"too large a body":       {w.post(t, "/v1/nudge", `{"lanes":["`+strings.Repeat("x", 1<<20)+`"]}`), "hint", "at most 65536 bytes"},
 		"too large a head":       {w.get(t, "/v1/executions?q="+strings.Repeat("x", 40<<10)), "hint", "at most 32768 bytes"},
-		"an unknown instance":    {w.get(t, "/problems/worker_not_registered"), "", "workers list"},
+		"an unknown instance":    {w.get(t, "/problems/worker_not_registered"), "", "GET /v1/workers"},
 	} {
 		shown := string(c.answer.body)
 		if c.field != "" {
