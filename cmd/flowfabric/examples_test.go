@@ -122,6 +122,7 @@ func newExamples(t *testing.T) *examples {
 		"flowfabric migrate up --store sqlite:ff.db", "flowfabric migrate up --config flowfabric.env",
 		"flowfabric api-keys create --store sqlite:ff.db --role admin --name me --for-namespace '*'",
 		"flowfabric api-keys create --config flowfabric.env --role admin --name me --for-namespace '*'", "flowfabric backup monday.db --store sqlite:ff.db",
+		"flowfabric backup monday.dump --config flowfabric.env",
 		"flowfabric bench cycle --quick --json old.json", "cp old.json new.json",
 	} {
 		if out, err := e.shell(line, e.files).CombinedOutput(); err != nil {
@@ -258,8 +259,12 @@ func (e *examples) prepare(t *testing.T, words []string, dir, line string) strin
 		names = append(names, "--duration 5m", "--duration 1s", "bench cycle routing", "bench cycle routing --quick", "bench steady", "bench steady --quick")
 	case "backup", "restore":
 		if words[2] != "verify" {
-			gone := map[string]string{"backup": "monday.db", "restore": "ff.db"}[command]
-			check(t, os.Remove(filepath.Join(dir, gone)))
+			for _, gone := range map[string][]string{"backup": {"monday.db", "monday.dump"}, "restore": {"ff.db"}}[command] {
+				check(t, os.Remove(filepath.Join(dir, gone)))
+			}
+		}
+		if command == "restore" && strings.Contains(line, exampleStore) {
+			names[3] = cluster.AdminURL(t, cluster.Database(t)) // one without a store
 		}
 	case "list", "approvals":
 		names = append(names, "--watch", "--watch --timeout 1s")

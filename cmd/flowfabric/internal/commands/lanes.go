@@ -80,7 +80,6 @@ func (s *session) laneSet() *cobra.Command {
 	cmd := s.command("set LANE", "Change settings of a lane, creating it if necessary; other settings stay", `
 flowfabric lanes set mail --max-concurrent 20
 flowfabric lanes set mail --fairness key --weight acme=3
-flowfabric lanes set mail --ageing 1s --reason 'old work first'
 flowfabric lanes set mail --retries 5
 `, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		settings, revision, err := laneNow(ctx, c, args[0])
