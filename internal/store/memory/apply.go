@@ -15,9 +15,7 @@ const lastNext = core.NextResume
 func (m *image) apply(ch *store.Changes, e *encoded, now base.Time) {
 	m.applyKeys(ch, now)
 	for _, id := range ch.DropInbox {
-		if at := m.unfiled(id); at >= 0 {
-			m.inbox = slices.Delete(m.inbox, at, at+1)
-		}
+		m.inbox = slices.DeleteFunc(m.inbox, func(row store.InboxRow) bool { return row.ID.UUID == id })
 	}
 	m.applyExecutions(e, ch.Draw)
 	m.applyHistory(ch, e)

@@ -3,6 +3,7 @@ package memory
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
 	"strings"
 
@@ -317,13 +318,18 @@ func (l *load) blocks() {
 	}
 }
 
+// inboxLock is the lock of a row of the inbox. Its space is that of no key.
+func inboxLock(id base.ID) store.Lock {
+	return store.Lock{Key: store.Key{Space: math.MaxUint8, Text: id.String()}}
+}
+
 // inbox takes submissions that no other transaction takes.
 func (l *load) inbox() {
 	for _, row := range l.rows().inbox {
 		if len(l.out.Inbox) == l.want.Inbox {
 			return
 		}
-		if l.t != nil && !l.d.take(l.t.h, store.Lock{Execution: row.ID.UUID}) {
+		if l.t != nil && !l.d.take(l.t.h, inboxLock(row.ID)) {
 			continue
 		}
 		l.out.Inbox = append(l.out.Inbox, store.InboxRow{ID: row.ID, Body: slices.Clone(row.Body)})

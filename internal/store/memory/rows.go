@@ -89,7 +89,7 @@ func (m *image) entry(id base.UUID, epoch int64) *store.HistoryRow {
 
 // unfiled returns the place of a submission in the inbox; -1 if it is not there.
 func (m *image) unfiled(id base.UUID) int {
-	return slices.IndexFunc(m.inbox, func(row store.InboxRow) bool { return row.ID.UUID == id })
+	return slices.IndexFunc(m.inbox, func(row store.InboxRow) bool { return row.ID.UUID == id && len(row.Body) > 0 })
 }
 
 func (m *image) enqueue(row store.QueueRow) {

@@ -15,6 +15,7 @@ type OwnTx struct {
 	h    *holder
 	keys []store.KeyRow
 	rows []store.InboxRow
+	left []left
 }
 
 // BeginOwn begins a transaction of the user.
@@ -30,6 +31,10 @@ func (o *OwnTx) Commit() error {
 		o.d.rows.keys[row.Key] = row
 	}
 	o.d.rows.inbox = append(o.d.rows.inbox, o.rows...)
+	o.leave()
+	if len(o.rows)+len(o.left) > 0 {
+		o.hint()
+	}
 	o.end()
 	return nil
 }
@@ -43,19 +48,16 @@ func (o *OwnTx) Rollback() error {
 }
 
 func (o *OwnTx) end() {
-	o.keys, o.rows = nil, nil
+	o.keys, o.rows, o.left = nil, nil, nil
 	o.d.release(o.h)
 }
 
 // SubmitTx inserts a key and a submission in the user's own transaction, an *OwnTx. Codes: invalid_argument (another type), wrong_database,
 // idempotency_in_progress (another open transaction holds the key or the id).
 func (s *Store) SubmitTx(ctx context.Context, tx any, key *store.KeyRow, row store.InboxRow) (existing *store.Existing, err error) {
-	own, ok := tx.(*OwnTx)
-	switch {
-	case !ok:
-		return nil, base.Invalid("tx", "%T is no transaction of this store", tx)
-	case own.d != s.d:
-		return nil, base.Errorf(base.CodeWrongDatabase, "the transaction is on another database")
+	own, err := s.own(tx)
+	if err != nil {
+		return nil, err
 	}
 	err = s.during(ctx, func() error {
 		var locks []store.Lock
