@@ -73,7 +73,7 @@ func TestU132_option_structs_of_a_submit_are_merged_and_the_later_ones_win(t *te
 			if err := json.Unmarshal(x.Policy, &policy); err != nil {
 				t.Fatal(err)
 			}
-			if x.Lane != "mail" || x.Priority != 5 || x.Tags["a"] != "1" || x.Tags["b"] != "2" || policy.Retry.MaxRetries != 7 || policy.LeaseGrace != 2*time.Second || x.RetryFrom != "submission" {
+			if x.Lane != "mail" || x.Priority != 5 || x.Tags["a"] != "1" || x.Tags["b"] != "2" || policy.Retry.MaxRetries != 7 || policy.LeaseGrace != 2*time.Second || x.RetryOrigin != "submission" {
 				t.Errorf("%s: %+v with policy %s", name, x, x.Policy)
 			}
 		}

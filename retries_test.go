@@ -35,7 +35,7 @@ func retriesOf(t testing.TB, w *world, id flowfabric.ID) (*flowfabric.RetryPolic
 	if err := json.Unmarshal(x.Policy, &policy); err != nil {
 		t.Fatal(err)
 	}
-	return policy.Retry, x.RetryFrom
+	return policy.Retry, x.RetryOrigin
 }
 
 func TestL92_a_failure_is_retried_without_any_policy(t *testing.T) {

@@ -60,7 +60,7 @@ type Execution struct {
 	StateVector StateVector       `json:"state_vector,omitzero" doc:"The state in seven parts, with view=full."`
 	Inputs      []NamedInput      `json:"inputs,omitempty" doc:"Results of other members that it received, without the bytes, with view=full."`
 	Policy      json.RawMessage   `json:"policy,omitempty" doc:"The frozen policy, with view=full."` // every field of it
-	RetryFrom   string            `json:"retry_from,omitempty" enum:"submission,worker,lane,default,none" doc:"Where the retry policy in policy comes from, with view=full: the submission, the default of the worker that failed last, that of the lane at the submit, or that of the engine; none if it was submitted before there were defaults, and is not retried."`
+	RetryOrigin string            `json:"retry_origin,omitempty" enum:"submission,worker,lane,default,none" doc:"Where the retry policy in policy comes from, with view=full: the submission, the default of the worker that failed last, that of the lane at the submit, or that of the engine; none if it was submitted before there were defaults, and is not retried."`
 	Suspension  *OpenSuspension   `json:"suspension,omitempty" doc:"The open suspension, with view=full."`    // nil unless suspended
 	Join        *JoinView         `json:"join,omitempty" doc:"The dependencies in its flow, with view=full."` // nil if no edge leads to it
 	Budgets     []ExecutionBudget `json:"budgets,omitempty" doc:"The budgets with reservations of its lease, and those created with it, with view=full."`

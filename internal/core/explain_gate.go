@@ -118,7 +118,7 @@ func (x *Execution) delayBlocker() Blocker {
 		text = fmt.Sprintf("It failed and is tried again at %s: retry %d.", x.DelayUntil, x.RetryCount)
 		if retry, from := x.Retry(); retry != nil {
 			o.Num("max_retries", int64(retry.MaxRetries))
-			o.Str("retry_from", from)
+			o.Str("retry_origin", from)
 			text = fmt.Sprintf("It failed and is tried again at %s: retry %d of at most %d, %s.", x.DelayUntil, x.RetryCount, retry.MaxRetries, retrySaid[from])
 			if len(retry.ByCategory) > 0 {
 				text = fmt.Sprintf("It failed and is tried again at %s: retry %d, counted by category, %s.", x.DelayUntil, x.RetryCount, retrySaid[from])

@@ -175,7 +175,7 @@ func (v *visit) filed(ctx context.Context, g *guest, answer engine.TxAnswer, sub
 		}
 	}
 	known := core.Submission{Namespace: x.Namespace, Kind: x.Kind, Lane: x.Lane, Input: service.CorePayload(input), PolicyJSON: x.Policy}
-	if sub.ID.Full && int(sub.ID.N) != x.Partition || x.Namespace != sub.Namespace || !engine.SameWorkAs(known, x.RetryFrom, sub) {
+	if sub.ID.Full && int(sub.ID.N) != x.Partition || x.Namespace != sub.Namespace || !engine.SameWorkAs(known, x.RetryOrigin, sub) {
 		return nil, refuse(base.CodeIDConflict, "the id belongs to other work").At("execution_id", "leave it out: the client mints one")
 	}
 	return x, nil

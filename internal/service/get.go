@@ -103,7 +103,7 @@ const classState = "state"
 func FullExecutionOf(view engine.View) *api.Execution {
 	x := ExecutionOf(view)
 	x.Policy, x.Budgets = PolicyOf(view.Execution), BudgetsOf(view.Execution)
-	_, x.RetryFrom = view.Execution.Retry()
+	_, x.RetryOrigin = view.Execution.Retry()
 	if trace := view.Execution.Trace; trace != nil {
 		x.Traceparent = trace.Parent
 	}

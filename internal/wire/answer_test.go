@@ -74,6 +74,12 @@ func drawAnswer(t *rapid.T, v reflect.Value) {
 	case reflect.TypeFor[api.Condition]():
 		v.Set(reflect.ValueOf(drawCondition(t, 2)))
 		return
+	case reflect.TypeFor[api.DefaultPolicy](): // it keeps the text that it was read from
+		text, _ := Marshal(map[string]any{"<": anyJSON(t, 2)})
+		if err := DecodeJSON(text, v.Addr().Interface()); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		return
 	case reflect.TypeFor[error]():
 		if rapid.Bool().Draw(t, "refused") {
 			v.Set(reflect.ValueOf(api.Errorf("stale_lease", "%s", rapid.String().Draw(t, "detail")).At("/lease", "claim again")))

@@ -192,7 +192,7 @@ func drawScalar(t *rapid.T, s *jsonx.Shape, v reflect.Value) {
 	case reflect.TypeFor[json.RawMessage]():
 		text, _ := Marshal(map[string]any{strings.Repeat("<", 3): anyJSON(t, 2)})
 		drawn = json.RawMessage(text)
-	case reflect.TypeFor[api.Policy]():
+	case reflect.TypeFor[api.Policy](), reflect.TypeFor[api.DefaultPolicy]():
 		text, _ := Marshal(map[string]any{strings.Repeat("<", 3): anyJSON(t, 2)})
 		if err := DecodeJSON(text, v.Addr().Interface()); err != nil {
 			t.Fatalf("%s: %v", text, err)

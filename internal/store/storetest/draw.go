@@ -94,6 +94,7 @@ func (w *world) drawExecution(t *rapid.T) *core.Execution {
 		FlowID: drawOptionalID(t, "flow"), ParentID: drawOptionalID(t, "parent"),
 		Input:  payload(rapid.SampledFrom([]string{"application/octet-stream", "text/plain; charset=utf-8"}).Draw(t, "content type"), drawBytes(t, "input")),
 		Policy: drawPolicy(t), CreatedAt: drawMoment(t, "created", w.now),
+		RetryOrigin: core.RetryOrigin(rapid.IntRange(int(core.RetryGiven), int(core.RetryOfLane)).Draw(t, "retry origin")),
 		Trace: maybe(t, "trace", func() base.Trace {
 			return base.Trace{Parent: drawText(t, "traceparent"), State: drawText(t, "tracestate"), Baggage: drawText(t, "baggage")}
 		}),
@@ -167,7 +168,6 @@ func (w *world) drawLease(t *rapid.T, x *core.Execution) {
 	x.AttemptRemaining = rapid.Int64Range(0, base.Year).Draw(t, "remaining")
 	x.AttemptDeadline = drawTime(t, "attempt deadline", w.now)
 	x.ReplayLineage = maybe(t, "replay lineage", func() core.Lineage { return drawLineage(t) })
-	x.RetryOrigin = core.RetryOrigin(rapid.IntRange(int(core.RetryGiven), int(core.RetryOfLane)).Draw(t, "retry origin"))
 	if rapid.Bool().Draw(t, "retries counted") {
 		x.Retries = &core.Retries{Counts: map[string]int{"net": rapid.IntRange(1, 10000).Draw(t, "net")}}
 	}
