@@ -20,6 +20,7 @@ func newSchemas() huma.Registry {
 		reflect.TypeFor[wire.Time]():                       reflect.TypeFor[time.Time](),
 		reflect.TypeFor[api.Payload]():                     reflect.TypeFor[payloadSchema](),
 		reflect.TypeFor[api.Policy]():                      reflect.TypeFor[json.RawMessage](),
+		reflect.TypeFor[api.DefaultPolicy]():               reflect.TypeFor[json.RawMessage](),
 		reflect.TypeFor[api.SubmitResult]():                reflect.TypeFor[submitItem](),
 		reflect.TypeFor[error]():                           reflect.TypeFor[api.Problem](),
 		reflect.TypeFor[api.Lease]():                       reflect.TypeFor[wire.Lease](),
