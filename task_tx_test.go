@@ -105,7 +105,7 @@ func TestU137_what_is_rolled_back_has_not_ended_the_work(t *testing.T) {
 			category string
 		}{{nil, "not_committed"}, {flowfabric.ErrParked, "not_committed"}, {errBack, "handler_error"}} {
 			returns.Store(&c.returns)
-			run := must[*flowfabric.Run[int]](t)(double.Submit(ctx, w.Client, 1))
+			run := must[*flowfabric.Run[int]](t)(double.Submit(ctx, w.Client, 1, flowfabric.SubmitOptions{Policy: &flowfabric.Policy{Retry: flowfabric.NoRetry()}}))
 			_, err := run.Result(ctx)
 			var failed *flowfabric.ExecutionError
 			if !errors.As(err, &failed) || failed.Failure == nil || failed.Failure.Category != c.category {
