@@ -102,7 +102,10 @@ func (e *Error) At(field, text string) *Error {
 
 // setHint sets the hint, which is given in the words of HTTP.
 func (e *Error) setHint(text string) {
-	e.Hint, e.asSent = hint.Go(text), text
+	e.Hint, e.asSent = hint.Go(text), ""
+	if e.Hint != text {
+		e.asSent = text
+	}
 }
 
 // sentHint returns the hint in the words of HTTP.

@@ -207,8 +207,8 @@ func TestU165_a_server_of_Postgres_that_needs_care_is_told_of(t *testing.T) {
 	conn, err := pgx.Connect(t.Context(), server.URL())
 	ok(t, err)
 	t.Cleanup(func() { ok(t, conn.Close(t.Context())) })
-	_, err = conn.Exec(t.Context(), "insert into idem select 1, 'n', i::text, '', gen_random_uuid(), 0, 0 from generate_series(1, 500) i")
-	_, deleted := conn.Exec(t.Context(), "delete from idem")
+	_, err = conn.Exec(t.Context(), "insert into flowfabric.idem select 1, 'n', i::text, '', gen_random_uuid(), 0, 0 from generate_series(1, 500) i")
+	_, deleted := conn.Exec(t.Context(), "delete from flowfabric.idem")
 	ok(t, errors.Join(err, deleted))
 	few := lenient()
 	few.DeadRows = 100

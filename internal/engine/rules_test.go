@@ -258,7 +258,7 @@ func TestS60_one_loop_turns_every_kind_of_timer(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		lapses := w.started(core.Submission{})
-		timesOut := w.started(policy(`{"timeout_policy":{"attempt_timeout_ms":1000}}`))
+		timesOut := w.started(policy(`{"timeout_policy":{"attempt_timeout_ms":1000},"retry_policy":{"max_retries":0}}`))
 		expires := w.submit(core.Submission{Lane: "other", DeadlineAt: w.now() + 1000})
 		delayed := w.submit(core.Submission{Lane: "other", DelayMS: ptr(int64(1000))})
 		goes := w.submit(core.Submission{Lane: "other", IdempotencyKey: "key", PolicyJSON: []byte(`{"retention_ms":1000,"dedup_window_ms":1000}`)})

@@ -76,7 +76,7 @@ var without = strings.Fields(`
 	body: after ageing_ms already_spent anchor_at approval args atomic attempt_id brief budget_id budget_ids budgets cancelled capabilities
 	category children class comment comment_required completed_from completed_to concurrency_limit continuation continuation_bytes
 	continuation_content_type continuation_text correlation_id count_kind created_from created_to creator deadline_at decision decisions
-	dedup_key default_quotas default_raise default_reserve defaults delay_ms delay_until description detail detail_bytes detail_content_type
+	dedup_key default_policy default_quotas default_raise default_reserve defaults delay_ms delay_until description detail detail_bytes detail_content_type
 	detail_text dimensions dry_run edge_id edges encoding estimate every_ms expect expected_suspension_id expired expires_at expires_in_ms
 	failed fairness fairness_key fairness_weights filter flow flow_id fresh from grace_ms grant_key grant_ttl_ms hard id idempotency_key ids
 	input input_bytes input_content_type input_text items join k key kid kind kinds label labels lane lane_order lease_epoch lease_id
@@ -125,7 +125,7 @@ var powerful = map[string]struct {
 	"header FlowFabric-Token":  {"", map[string]string{"*": "TestW33_U24_the_token_is_judged_before_the_body"}},
 	"body source_identity":     {"", map[string]string{"*": "who has a token says itself who it is; people are known by their links: TestW71_U131_a_decision_is_in_the_audit_log_under_the_name_of_the_approver"}},
 	"body source_type":         {"", map[string]string{"*": "who has a token says itself who it is; people are known by their links: TestW71_U131_a_decision_is_in_the_audit_log_under_the_name_of_the_approver"}},
-	"query leaving":            {tried: "drain_worker"},
+	"query leaving":            {"drain_worker", map[string]string{"mark_worker_dead": "it says how an instance ends that the key may declare dead: TestU103_a_work_key_steers_only_the_instances_that_it_registered"}},
 	"query worker_id":          {tried: "drain_workers undrain_workers"},
 	"query shared":             {"", map[string]string{"verify_audit": "TestU131_an_administrator_verifies_the_audit_log_of_its_namespaces"}},
 	"query creator":            {"list_flows", map[string]string{"*": "it is a filter for readers"}},

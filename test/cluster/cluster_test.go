@@ -72,7 +72,7 @@ func open(ctx context.Context, at string) (*engine.Engine, store.Store, error) {
 	if path, file := strings.CutPrefix(at, "sqlite:"); file {
 		s, err = sqlite.Open(ctx, path, sqlite.Config{UnsafeDurability: true})
 	} else {
-		s, err = postgres.Open(ctx, at, postgres.Config{PoolSize: 6})
+		s, err = postgres.Open(ctx, at, postgres.Config{PoolSize: 6, IdleLimit: 10 * time.Minute})
 	}
 	if err != nil {
 		return nil, nil, err

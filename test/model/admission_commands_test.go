@@ -190,9 +190,7 @@ func (m *machine) policy(j *job) (text []byte, code base.Code) {
 	if len(j.caps) > 0 {
 		p["routing_requirements"] = map[string]any{"required_capabilities": j.caps}
 	}
-	if j.retries > 0 {
-		p["retry_policy"] = map[string]any{"max_retries": j.retries, "backoff": map[string]any{"strategy": "fixed", "delay_ms": 500}}
-	}
+	p["retry_policy"] = map[string]any{"max_retries": j.retries, "backoff": map[string]any{"strategy": "fixed", "delay_ms": 500}}
 	text, err := json.Marshal(p)
 	if err != nil {
 		m.d.t.Fatal(err)

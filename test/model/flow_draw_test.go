@@ -122,7 +122,7 @@ func (m *loom) policyOf(p *plan) []byte {
 	if p.life > 0 {
 		policy["timeout_policy"] = map[string]any{"execution_deadline_ms": p.life}
 	}
-	if p.retries > 0 {
+	if p.sub == nil {
 		policy["retry_policy"] = map[string]any{"max_retries": p.retries, "backoff": map[string]any{"strategy": "fixed", "delay_ms": 500}}
 	}
 	text, err := json.Marshal(policy)

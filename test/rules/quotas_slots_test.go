@@ -66,7 +66,7 @@ func TestS41_a_lapse_a_deadline_and_a_timeout_free_one_slot_each(t *testing.T) {
 		for name, policy := range map[string]string{
 			"lapse":           `"slots_while_waiting":"hold","max_reclaim_count":0`,
 			"deadline":        `"timeout_policy":{"execution_deadline_ms":30000}`,
-			"attempt timeout": `"timeout_policy":{"attempt_timeout_ms":30000}`,
+			"attempt timeout": `"timeout_policy":{"attempt_timeout_ms":30000},"retry_policy":{"max_retries":0}`,
 		} {
 			held := w.started(t, `"policy":{`+attached(q)+and(policy)+`}`)
 			best := w.job(t, `"priority":9,`+attached(q))

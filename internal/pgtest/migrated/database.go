@@ -40,9 +40,15 @@ func (d *Database) Open(ctx context.Context, cfg postgres.Config) (*postgres.Sto
 	return d.OpenAt(ctx, d.URL, cfg)
 }
 
+// idleLimit is how long a session of a test may be idle in a transaction, unless the test says otherwise.
+const idleLimit = 10 * time.Minute
+
 // OpenAt is Open at another address of the database, through a pooler; cfg has the address without it.
 func (d *Database) OpenAt(ctx context.Context, url string, cfg postgres.Config) (*postgres.Store, error) {
 	cfg.Kept = &d.kept
+	if cfg.IdleLimit == 0 { // a machine that stands still for seconds must not end the sessions of a test
+		cfg.IdleLimit = idleLimit
+	}
 	return postgres.Open(ctx, url, cfg)
 }
 

@@ -38,6 +38,9 @@ func openNew(t testing.TB, cfg Config) (*Store, string) {
 // openAt opens a store on this database.
 func openAt(t testing.TB, url string, cfg Config) *Store {
 	t.Helper()
+	if cfg.IdleLimit == 0 { // a machine that stands still for seconds must not end the sessions of a test
+		cfg.IdleLimit = 10 * time.Minute
+	}
 	s, err := Open(t.Context(), url, cfg)
 	if err != nil {
 		t.Fatalf("Open: %v", err)
