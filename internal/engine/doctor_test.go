@@ -215,7 +215,7 @@ func TestU165_a_server_of_Postgres_that_needs_care_is_told_of(t *testing.T) {
 	eventually(t, "dead rows are told of", func() bool { return said(t, e, few, "bloat").State == engine.CheckWarn })
 
 	_, err = conn.Exec(t.Context(), "alter system set autovacuum = on")
-	_, left := conn.Exec(t.Context(), "alter table inbox set (autovacuum_enabled = off)")
+	_, left := conn.Exec(t.Context(), "alter table flowfabric.inbox set (autovacuum_enabled = off)")
 	_, reloaded := conn.Exec(t.Context(), "select pg_reload_conf()")
 	ok(t, errors.Join(err, left, reloaded))
 	eventually(t, "a table that is left out is reported", func() bool {
