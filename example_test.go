@@ -217,7 +217,7 @@ func ExampleExecutions() {
 	ctx := context.Background()
 	client, end := begin(ctx, func(w *flowfabric.Worker) {
 		flowfabric.Handle(w, ChargeCard, func(_ context.Context, _ *flowfabric.Task, in Charge) (Receipt, error) {
-			return Receipt{}, fmt.Errorf("no money for %s", in.Order)
+			return Receipt{}, flowfabric.Permanent(fmt.Errorf("no money for %s", in.Order)) // it is not retried
 		})
 	})
 	defer end()
