@@ -236,6 +236,8 @@ func TestS73_an_open_transaction_with_an_outcome_stops_nothing_else(t *testing.T
 		w.turn(base.Hour) // the sweep waits for the row, as everything does that needs it
 		w.complete(w.started(core.Submission{}))
 		ok(t, own.commit())
+		// The sweep, which has waited for the row, may hold it now: a read does not wait for that, and shows the outcome a moment later.
+		eventually(t, "the outcome is applied", func() bool { return w.get(given(task)).Status == core.Succeeded })
 		w.endedOnce(given(task), "mine")
 	})
 }
