@@ -93,7 +93,7 @@ func (r *runner) renew(ctx context.Context, tasks []*Task, leases []api.Lease) e
 		case renewal.Err == nil:
 			tasks[i].trusted.Store(began + r.trust)
 			tasks[i].joined.Store(false) // no transaction holds it
-		case heldByTx(renewal.Err): // as long as one does, nobody can take the lease over
+		case heldByTx(renewal.Err): // as long as one does, the lease cannot be taken over
 			tasks[i].trusted.Store(began + r.trust)
 			tasks[i].joined.Store(true)
 		case tasks[i].left.Load() != nil && errors.Is(cause, ErrLeaseLost): // the handler has ended it, and may take its time to return

@@ -14,7 +14,7 @@ import (
 // Commands inside a transaction of the handler's own, on the database of the store: see postgres.CompleteTx, postgres.StepTx and
 // postgres.SuspendTx. The transaction locks the execution, so that the lease can be neither renewed nor lost while it is open.
 //
-// Once an ending was left in a transaction, nobody but the database knows whether that was committed. When the handler returns, the
+// Once an ending was left in a transaction, only the database knows whether that was committed. When the handler returns, the
 // worker therefore sends a failure under the same lease: it is refused if the transaction was committed, because the lease has ended
 // then; and it is true if it was not.
 

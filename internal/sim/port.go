@@ -205,7 +205,7 @@ func (t *session) Load(ctx context.Context, want store.Want) (loaded *store.Load
 	return loaded, nil
 }
 
-// Commit waits for its turn. If the answer is lost, nobody learns when the changes are durable.
+// Commit waits for its turn. If the answer is lost, no caller learns when the changes are durable.
 func (t *session) Commit(ctx context.Context, ch *store.Changes) error {
 	slices.SortFunc(ch.AddTimers, func(a, b store.Timer) int { // the engine collects them in no order, and their numbers would show that
 		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Kind, b.Kind))

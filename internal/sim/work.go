@@ -57,7 +57,7 @@ const (
 
 func lanes() []string { return []string{plainLane, fairLane, cappedLane} }
 
-// submission is the same for the same number, whoever sends it.
+// submission is the same for the same number, from any sender.
 func submission(n int) core.Submission {
 	limits := ""
 	if n%7 == 3 {

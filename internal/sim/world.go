@@ -31,7 +31,7 @@ type World struct {
 	mu       sync.Mutex
 	arrivals []*turn
 	count    int
-	free     bool // calls wait for nobody any more
+	free     bool // calls no longer wait
 	answers  []*command
 	bell     chan struct{}
 
@@ -81,7 +81,7 @@ func (w *World) found(format string, args ...any) {
 	w.findings = append(w.findings, text)
 }
 
-// arrive adds a call that waits for its turn; nil: its process has ended, or calls wait for nobody. It is called from any goroutine.
+// arrive adds a call that waits for its turn; nil: its process has ended, or calls no longer wait. It is called from any goroutine.
 func (w *World) arrive(p *process, call string, key uint64, writes bool) *turn {
 	w.mu.Lock()
 	defer w.mu.Unlock()

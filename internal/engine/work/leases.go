@@ -28,7 +28,7 @@ func (r *renew) Want(w *store.Want, _ bool) { w.Executions = append(w.Executions
 // WaitsOnce bounds how long it waits for a transaction of a user that holds the execution: the holder of the lease must know in time.
 func (r *renew) WaitsOnce() {}
 
-// HeldError is the answer if it has waited in vain. While the transaction is open nobody else can get the lease.
+// HeldError is the answer if it has waited in vain. While the transaction is open the lease cannot be taken over.
 func (r *renew) HeldError() error {
 	return base.Errorf(base.CodeStoreUnavailable, "a transaction holds the execution").With(base.DetailHeld, true).WithRetryAfter(1000)
 }

@@ -110,7 +110,7 @@ func (o *outcomes) More(u *txn.Tx, w *store.Want) {
 }
 
 // Decide applies the commands, each at the time at which it was accepted. If the execution carries something else by now, another process has applied
-// this, or a further transaction of the user has added to it: whoever needs the execution looks again.
+// this, or a further transaction of the user has added to it: the next command on the execution looks again.
 func (o *outcomes) Decide(u *txn.Tx) error {
 	ent, doc := u.Entries[o.id], u.Doc(outcomesRef(o.id))
 	if ent == nil || !store.Carries(ent.Exec.Version) || doc == nil || !bytes.Equal(doc.Body, o.body) {

@@ -36,7 +36,7 @@ const (
 // hosts are the servers that a client can use. A single one is used whatever its state.
 type hosts struct {
 	all     []*host
-	greeted chan struct{} // holds a token while nobody greets
+	greeted chan struct{} // holds a token while no call greets
 
 	mu           sync.Mutex
 	at           int    // index of the one in use
