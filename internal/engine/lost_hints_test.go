@@ -151,3 +151,18 @@ func TestL117_a_claim_that_waits_gets_what_another_process_gave_to_the_same_requ
 		same(t, "the same once more", given(w.only(repeat)), id)
 	})
 }
+
+func TestU199_work_that_only_a_poll_finds_counts_as_found_by_one(t *testing.T) {
+	t.Parallel()
+	onShared(t, engine.Config{Clock: turned}, func(t *testing.T, w *world) {
+		all := w.deafProcesses(2)
+		b := all[1]
+		w.polled(all...)
+		name := metrics.Wakeups.Name
+		before, hints := metered(t, b.e, name, "poll"), metered(t, b.e, name, "notify")
+		w.submit(core.Submission{})
+		w.polled(b)
+		same(t, "wakeups by polls", metered(t, b.e, name, "poll")-before, 1)
+		same(t, "wakeups by hints", metered(t, b.e, name, "notify"), hints)
+	})
+}
