@@ -46,7 +46,8 @@ func SubmitSQLTx(ctx context.Context, c *flowfabric.Client, tx *sql.Tx, s flowfa
 // Postgres aborts it when the execution, such as its lease, was changed since it began, and it must be run again.
 //
 // Codes: stale_lease, lease_revoked, execution_not_active, execution_not_found, payload_too_large, invalid_argument,
-// store_unavailable while another transaction holds the execution for long, wrong_database.
+// store_unavailable while another transaction holds the execution for long, upgrade_pending while programs may use the store that do not
+// understand such outcomes, wrong_database.
 func CompleteTx(ctx context.Context, tx pgx.Tx, t *flowfabric.Task, result any) error {
 	return t.CompleteIn(ctx, inprocess.LeaveTx(tx, guests), result)
 }
@@ -66,7 +67,7 @@ func CompleteSQLTx(ctx context.Context, tx *sql.Tx, t *flowfabric.Task, result a
 //
 // The commit of a step renews the lease. A transaction that stays open longer than the lease and is then rolled back loses it.
 //
-// Codes: those of flowfabric.Step, execution_not_found, store_unavailable, wrong_database.
+// Codes: those of flowfabric.Step, execution_not_found, store_unavailable, upgrade_pending, wrong_database.
 func StepTx[T any](ctx context.Context, tx pgx.Tx, t *flowfabric.Task, name string, do func(ctx context.Context) (T, error)) (T, error) {
 	return flowfabric.StepIn(ctx, t, inprocess.LeaveTx(tx, guests), name, do)
 }
@@ -88,7 +89,7 @@ func StepSQLTx[T any](ctx context.Context, tx *sql.Tx, t *flowfabric.Task, name 
 // error. Signals that come before the commit count: the handler is then called again at once. Tokens of waitpoints are known before
 // the commit if the waitpoints were made with Task.NewWaitpoint; a waitpoint that is made here cannot have an id of its own.
 //
-// Codes: those of Task.Suspend, execution_not_found, store_unavailable, wrong_database.
+// Codes: those of Task.Suspend, execution_not_found, store_unavailable, upgrade_pending, wrong_database.
 func SuspendTx(ctx context.Context, tx pgx.Tx, t *flowfabric.Task, s flowfabric.Suspension) (*flowfabric.Resume, error) {
 	return t.SuspendIn(ctx, inprocess.LeaveTx(tx, guests), s)
 }

@@ -38,7 +38,7 @@ func SubmitSQLTx(ctx context.Context, c *flowfabric.Client, tx *sql.Tx, s flowfa
 // handler and the outcome are always lost or kept together.
 //
 // Codes: stale_lease, lease_revoked, execution_not_active, execution_not_found, payload_too_large, invalid_argument,
-// store_unavailable, wrong_database.
+// store_unavailable, upgrade_pending, wrong_database.
 func CompleteSQLTx(ctx context.Context, tx *sql.Tx, t *flowfabric.Task, result any) error {
 	return t.CompleteIn(ctx, inprocess.LeaveTx(tx, guests), result)
 }
@@ -50,7 +50,7 @@ func CompleteSQLTx(ctx context.Context, tx *sql.Tx, t *flowfabric.Task, result a
 // The engine can write nothing while do runs: it uses the transaction and no call of the task. Several steps, and CompleteSQLTx or
 // SuspendSQLTx after them, may share a transaction.
 //
-// Codes: those of flowfabric.Step, execution_not_found, wrong_database.
+// Codes: those of flowfabric.Step, execution_not_found, upgrade_pending, wrong_database.
 func StepSQLTx[T any](ctx context.Context, tx *sql.Tx, t *flowfabric.Task, name string, do func(ctx context.Context) (T, error)) (T, error) {
 	return flowfabric.StepIn(ctx, t, inprocess.LeaveTx(tx, guests), name, do)
 }
@@ -66,7 +66,7 @@ func StepSQLTx[T any](ctx context.Context, tx *sql.Tx, t *flowfabric.Task, name 
 // Signals that come before the commit count: the handler is then called again at once. Tokens of waitpoints are known before the commit
 // if the waitpoints were made with Task.NewWaitpoint; a waitpoint that is made here cannot have an id of its own.
 //
-// Codes: those of Task.Suspend, execution_not_found, wrong_database.
+// Codes: those of Task.Suspend, execution_not_found, upgrade_pending, wrong_database.
 func SuspendSQLTx(ctx context.Context, tx *sql.Tx, t *flowfabric.Task, s flowfabric.Suspension) (*flowfabric.Resume, error) {
 	return t.SuspendIn(ctx, inprocess.LeaveTx(tx, guests), s)
 }

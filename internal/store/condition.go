@@ -133,6 +133,12 @@ func (s Schema) Newer() error {
 		WithHint("use a flowfabric that knows schema %d or a later one: flowfabric version shows what it knows", s.Level)
 }
 
+// UpgradePending is the refusal to leave an outcome in a user's own transaction while programs may use the store that do not understand it.
+func UpgradePending() error {
+	return base.Errorf(base.CodeUpgradePending, "programs of an earlier version may use the store, and would not notice the outcome of this transaction").
+		WithHint("replace them, and run flowfabric migrate up, which names those that are left")
+}
+
 // Older is the refusal of a schema that must be migrated first (U184).
 func (s Schema) Older() error {
 	if s.Level == 0 {

@@ -451,7 +451,7 @@ type TxSubmitter interface {
 
 // TxOutcomes is implemented by stores in which a user's own transaction can end the lease of an execution, or store what was done under it. What the
 // transaction leaves is applied later, by an engine: it exists if and only if the transaction commits. Like TxSubmitter it returns wrong_database, and
-// leaves the transaction usable after a refusal.
+// leaves the transaction usable after a refusal. LockTx returns upgrade_pending if programs may use the store that do not understand outcomes.
 //
 // From LockTx to its end the user's transaction holds the row of the execution. Nothing can happen to the execution meanwhile, and its row cannot be
 // read for a change after it without the mark that LeaveTx has set (Carries): so nothing comes between the decision of the user's transaction and

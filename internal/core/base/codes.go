@@ -124,6 +124,7 @@ const (
 	CodeStaleAppend              Code = "stale_append"
 	CodeWrongDatabase            Code = "wrong_database"
 	CodeStoreLocked              Code = "store_locked"
+	CodeUpgradePending           Code = "upgrade_pending"
 	CodeIdempotencyInProgress    Code = "idempotency_in_progress"
 	CodePreconditionFailed       Code = "precondition_failed"
 	CodeExecutionNotActive       Code = "execution_not_active"
@@ -303,6 +304,7 @@ var codes = map[Code]CodeInfo{
 	CodeStaleAppend:              {"conflict", 409, false},
 	CodeWrongDatabase:            {"conflict", 409, false},
 	CodeStoreLocked:              {"conflict", 409, false},
+	CodeUpgradePending:           {"conflict", 409, true},
 	CodeIdempotencyInProgress:    {"conflict", 409, true},
 	CodePreconditionFailed:       {"conflict", 412, false},
 	CodeExecutionNotActive:       {"state", 409, false},

@@ -62,7 +62,8 @@ const guestTimeout = 30 * time.Second
 type visit struct {
 	*guest
 	ownTx
-	texts map[string]string
+	texts    map[string]string
+	outcomes bool // every program on the store understands outcomes
 }
 
 // enter wraps the user's transaction.
@@ -79,12 +80,12 @@ func (g *guest) enter(ctx context.Context, tx any) (*visit, error) {
 		}
 		v.texts = g.in(schema)
 	}
-	return v, g.checkDatabase(ctx, v, schema)
+	return v, v.checkDatabase(ctx, schema)
 }
 
 // checkDatabase refuses a transaction on another database. It checks whether the table exists and may be read before it reads it, because a failing
 // statement would abort the user's transaction.
-func (g *guest) checkDatabase(ctx context.Context, v *visit, schema string) error {
+func (v *visit) checkDatabase(ctx context.Context, schema string) error {
 	var may, exists bool
 	var id string
 	if err := v.query(ctx, v.texts["installation_exists"], schema).Scan(&may, &exists); err != nil {
@@ -97,13 +98,21 @@ func (g *guest) checkDatabase(ctx context.Context, v *visit, schema string) erro
 		return base.Invalid("tx", "the role of the transaction lacks the right USAGE on schema %s", schema).
 			WithHint("as owner of the schema: GRANT USAGE ON SCHEMA %s TO the role, and the rights on its tables", quoted(schema))
 	}
-	if err := v.query(ctx, v.texts["installation"]).Scan(&id); err != nil {
+	if err := v.query(ctx, v.texts["installation"]).Scan(&id, &v.outcomes); err != nil {
 		return absent(err)
 	}
-	if id != g.installation.String() {
+	if id != v.installation.String() {
 		return wrongDatabase()
 	}
 	return nil
+}
+
+// checkOutcomes refuses to leave outcomes in a store that programs may use which do not understand them.
+func (v *visit) checkOutcomes() error {
+	if v.outcomes {
+		return nil
+	}
+	return store.UpgradePending()
 }
 
 func wrongDatabase() error {

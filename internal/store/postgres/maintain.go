@@ -66,11 +66,12 @@ func (s *Store) makeRoom(ctx context.Context, conn *pgx.Conn) error {
 	})
 }
 
-// Maintain creates log partitions, drops log rows older than logBefore, and vacuums small tables with a high turnover if the server's own vacuum
+// Maintain applies steps of the schema that have waited for older programs, creates log partitions, drops log rows older than logBefore, and vacuums small tables with a high turnover if the server's own vacuum
 // does not keep up.
 func (s *Store) Maintain(ctx context.Context, logBefore base.Time) error {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
+	s.catchUp(ctx)
 	return fault(s.apart(ctx, func(conn *pgx.Conn) error {
 		return errors.Join(s.makeRoom(ctx, conn), s.trimLog(ctx, conn, logBefore), s.vacuum(ctx, conn))
 	}))

@@ -100,6 +100,26 @@ func (s *Store) migrate(ctx context.Context, conn *pgx.Conn) (int, error) {
 	}
 }
 
+// catchUp applies the steps that have waited for older programs to end, if they have.
+func (s *Store) catchUp(ctx context.Context) {
+	level := s.level.Load()
+	if s.cfg.Migrate != MigrateAuto || int(level) >= s.known() {
+		return
+	}
+	var schema store.Schema
+	err := onServer(ctx, s.url, s.cfg, func(ctx context.Context, apart *Store, conn *pgx.Conn) (err error) {
+		schema, err = apart.forward(ctx, conn, advance{})
+		return err
+	})
+	if now := int64(schema.Level); now > level {
+		s.level.Store(now)
+		s.cfg.Logger.Info("the schema of the store was brought up to date", "schema", now, "steps", now-level)
+	}
+	if err != nil && !isKept(err) && ctx.Err() == nil {
+		s.notes.Warn("a step of the schema failed", "step", schema.Level+1, "error", err)
+	}
+}
+
 // refusal is the error for the user of a step that was not applied because programs run that it would break.
 func refusal(err error) error {
 	var waits *errKept

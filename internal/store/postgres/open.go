@@ -39,7 +39,8 @@ type Store struct {
 	url       string
 	pool      *pgxpool.Pool
 	closed    atomic.Bool               // the pool may be another store's
-	info      store.Info                // except the identity of the log
+	info      store.Info                // except the identity of the log, and the schema level
+	level     atomic.Int64              // of the schema
 	logID     atomic.Pointer[base.UUID] // as last read
 	memory    atomic.Pointer[memory]
 	service   string            // that stores commits below the server; "": none
@@ -189,9 +190,11 @@ func (s *Store) inspect(ctx context.Context, conn *pgx.Conn) (err error) {
 	if err := s.nameIncarnations(ctx, conn); err != nil {
 		return err
 	}
-	if s.info.Schema, err = s.migrate(ctx, conn); err != nil {
+	level, err := s.migrate(ctx, conn)
+	if err != nil {
 		return err
 	}
+	s.level.Store(int64(level))
 	if err := s.enter(ctx, conn); err != nil {
 		return err
 	}
@@ -422,7 +425,7 @@ func (s *Store) settle(ctx context.Context, conn *pgx.Conn) error {
 // Info describes this store.
 func (s *Store) Info() store.Info {
 	info := s.info
-	info.LogID = *s.logID.Load()
+	info.LogID, info.Schema = *s.logID.Load(), int(s.level.Load())
 	return info
 }
 

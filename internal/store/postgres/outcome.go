@@ -39,6 +39,9 @@ func (g *guest) LockTx(ctx context.Context, tx any, id base.UUID, docs []store.D
 	if err != nil {
 		return nil, err
 	}
+	if err := v.checkOutcomes(); err != nil {
+		return nil, err
+	}
 	locked, err := v.lockRow(ctx, id)
 	if locked == nil || err != nil {
 		return nil, fault(err)

@@ -29,19 +29,19 @@ func TestU265_a_program_runs_on_a_newer_schema_that_only_adds(t *testing.T) {
 	added, _ := tomorrow(t)
 	before := openAt(t, url, Config{})
 	after := openAt(t, url, Config{steps: added})
-	if after.info.Schema != KnownSchema()+1 {
-		t.Fatalf("the later program has schema %d", after.info.Schema)
+	if after.Info().Schema != KnownSchema()+1 {
+		t.Fatalf("the later program has schema %d", after.Info().Schema)
 	}
 	for _, mode := range []string{MigrateAuto, MigrateCheck, MigrateOff} { // what is started again while the others are replaced
 		again := openAt(t, url, Config{Migrate: mode})
 		for _, s := range []*Store{before, after, again} {
 			newCycler(t, s, "default").cycle(t, 3)
 		}
-		if again.info.Schema != KnownSchema()+1 {
-			t.Errorf("it says that the schema is %d", again.info.Schema)
+		if again.Info().Schema != KnownSchema()+1 {
+			t.Errorf("it says that the schema is %d", again.Info().Schema)
 		}
 	}
-	if plan, err := Plan(t.Context(), url, Config{}); err != nil || plan.Newer() != nil || plan.Oldest != lastUnlisted+1 || len(plan.Programs) != 5 {
+	if plan, err := Plan(t.Context(), url, Config{}); err != nil || plan.Newer() != nil || plan.Oldest != KnownSchema() || len(plan.Programs) != 5 {
 		t.Errorf("Plan: %+v, %v", plan, err)
 	}
 }
@@ -54,8 +54,8 @@ func TestU265_a_step_that_takes_something_away_waits_for_the_programs_that_need_
 	before := openAt(t, url, Config{Program: "v1"})
 	var log bytes.Buffer
 	after := openAt(t, url, Config{steps: taken, Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	if after.info.Schema != n+1 || !strings.Contains(log.String(), "waits for older programs to end") || !strings.Contains(log.String(), "v1 (schema") {
-		t.Fatalf("the later program has schema %d: %s", after.info.Schema, log.String())
+	if after.Info().Schema != n+1 || !strings.Contains(log.String(), "waits for older programs to end") || !strings.Contains(log.String(), "v1 (schema") {
+		t.Fatalf("the later program has schema %d: %s", after.Info().Schema, log.String())
 	}
 	newCycler(t, before, "default").cycle(t, 3)
 	CloseStore(t, openAt(t, url, Config{steps: taken, Migrate: MigrateCheck})) // it works with and without the step
@@ -98,8 +98,8 @@ func TestU265_a_program_that_has_ended_without_saying_so_is_not_waited_for_for_l
 	openAt(t, url, Config{})
 	conn := connectAt(t, url)
 	execute(t, conn, "update flowfabric.program set seen_at = seen_at - 61000")
-	if s := openAt(t, url, Config{steps: taken}); s.info.Schema != len(taken) {
-		t.Errorf("the schema is %d", s.info.Schema)
+	if s := openAt(t, url, Config{steps: taken}); s.Info().Schema != len(taken) {
+		t.Errorf("the schema is %d", s.Info().Schema)
 	}
 }
 
@@ -145,4 +145,81 @@ func TestU163_steps_say_what_they_need_of_programs(t *testing.T) {
 	if steps, err := migrations(); err != nil || steps[lastUnlisted].name != "0005_programs.sql" {
 		t.Errorf("%v, %v", steps, err)
 	}
+}
+
+func TestU265_a_program_that_runs_applies_what_has_waited_when_the_older_ones_have_ended(t *testing.T) {
+	t.Parallel()
+	url := cluster.Database(t)
+	_, taken := tomorrow(t)
+	n := KnownSchema()
+	before := openAt(t, url, Config{})
+	after := openAt(t, url, Config{steps: taken})
+	kept := openAt(t, url, Config{steps: taken, Migrate: MigrateCheck})
+	for _, want := range []int{n + 1, n + 2, n + 2} {
+		for _, s := range []*Store{kept, after} {
+			if err := s.Maintain(t.Context(), 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if schema := after.Info().Schema; schema != want {
+			t.Fatalf("the schema is %d, not %d", schema, want)
+		}
+		CloseStore(t, before)
+	}
+}
+
+func TestU265_outcomes_in_a_transaction_wait_until_every_program_understands_them(t *testing.T) {
+	t.Parallel()
+	steps, err := migrations()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const since = 6
+	if steps[since-1].name != "0006_outcomes.sql" || steps[since-1].needs != since {
+		t.Fatalf("%+v", steps[since-1])
+	}
+	yesterday := Config{steps: steps[:since-1], Program: "v1"}
+	url := cluster.Empty(t)
+	before := openAt(t, url, yesterday)
+	after := openAt(t, url, Config{})
+	guest, err := NewGuest(after.Info())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Without the step, nothing is left and the transaction can go on.
+	leave := func() (codes [2]base.Code) {
+		t.Helper()
+		tx, err := connectAt(t, url).Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tx.Rollback(t.Context()) //nolint:errcheck // nothing is kept
+		for i, to := range []store.TxOutcomes{after, guest} {
+			_, err := to.LockTx(t.Context(), tx, base.UUID{1}, nil, nil)
+			codes[i] = base.CodeOf(err)
+		}
+		if _, err := tx.Exec(t.Context(), "select 1"); err != nil {
+			t.Errorf("after the refusal: %v", err)
+		}
+		return codes
+	}
+	pending := [2]base.Code{base.CodeUpgradePending, base.CodeUpgradePending}
+	if codes := leave(); codes != pending {
+		t.Errorf("while an older program runs: %q", codes)
+	}
+	openAt(t, url, yesterday) // it can be started again
+	CloseStore(t, before)
+	if codes := leave(); codes != pending {
+		t.Errorf("without the step: %q", codes)
+	}
+	if _, err := Migrate(t.Context(), url, Config{}, Forward{}); base.CodeOf(err) != base.CodeInvalidArgument || !strings.Contains(err.Error(), "v1 (schema 5)") {
+		t.Fatalf("Migrate: %v", err)
+	}
+	if _, err := Migrate(t.Context(), url, Config{}, Forward{Force: true}); err != nil {
+		t.Fatal(err)
+	}
+	if codes := leave(); codes != [2]base.Code{} {
+		t.Errorf("with the step: %q", codes)
+	}
+	refused(t, url, yesterday, "the store has schema")
 }

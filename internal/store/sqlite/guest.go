@@ -37,22 +37,26 @@ func NewGuest(info store.Info) (store.Guest, error) {
 	return &guest{statements: statements, info: info, now: func() base.Time { return base.TimeOf(host.Now()) }, patience: guestPatience}, nil
 }
 
+// outcomesSince is the first schema of files that programs refuse which do not understand outcomes.
+const outcomesSince = 3
+
 // enter checks the user's transaction and gives it the right to write.
-func (g *guest) enter(ctx context.Context, tx any) (*sql.Tx, error) {
+func (g *guest) enter(ctx context.Context, tx any) (own *sql.Tx, schema int, err error) {
 	own, ok := tx.(*sql.Tx)
 	if !ok {
-		return nil, base.Errorf(base.CodeWrongDatabase, "a %T is no transaction on the store's file", tx).
+		return nil, 0, base.Errorf(base.CodeWrongDatabase, "a %T is no transaction on the store's file", tx).
 			WithHint("give the *sql.Tx of a database/sql connection to the same file")
 	}
 	if err := g.takeTurn(ctx, own); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	return own, g.checkInstallation(ctx, own)
+	schema, err = g.checkInstallation(ctx, own)
+	return own, schema, err
 }
 
 // Glance reads clock, lane and a small record.
 func (g *guest) Glance(ctx context.Context, tx any, lane string, ref store.DocRef) (store.Glance, error) {
-	own, err := g.enter(ctx, tx)
+	own, _, err := g.enter(ctx, tx)
 	if err != nil {
 		return store.Glance{}, err
 	}

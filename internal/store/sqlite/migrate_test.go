@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -59,5 +60,40 @@ func TestS13_a_file_without_classes_is_brought_up_to_date(t *testing.T) {
 	s := open(t, before(t, 1, ""), quick())
 	if x := seed(t, s); x.Class.ID != 1 {
 		t.Fatalf("the first class has number %d", x.Class.ID)
+	}
+}
+
+func TestU265_outcomes_in_a_transaction_need_a_file_that_older_programs_refuse(t *testing.T) {
+	t.Parallel()
+	path := file(t)
+	if _, err := Migrate(t.Context(), path, quick(), outcomesSince-1, func(store.SchemaStep) {}); err != nil {
+		t.Fatal(err)
+	}
+	leave := func(migrate string, want base.Code) {
+		t.Helper()
+		cfg := quick()
+		cfg.Migrate = migrate
+		s := open(t, path, cfg)
+		outside, err := NewGuest(s.Info())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, to := range []store.TxOutcomes{s, outside} {
+			tx := beginOwn(t, s)
+			if _, err := to.LockTx(t.Context(), tx, base.UUID{1}, nil, nil); base.CodeOf(err) != want {
+				t.Errorf("LockTx with migrate=%s = %v, want %s", migrate, err, want)
+			}
+			if err := tx.Rollback(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	leave(migrateOff, base.CodeUpgradePending)
+	leave(migrateAuto, "")
+	if plan, err := Plan(t.Context(), path, quick()); err != nil || plan.Level < outcomesSince {
+		t.Errorf("%+v, %v", plan, err)
 	}
 }

@@ -28,9 +28,12 @@ func (s *Store) LeaveTx(ctx context.Context, tx any, id base.ID, doc store.Doc) 
 
 // LockTx loads an execution in a writing transaction, like that of an open store.
 func (g *guest) LockTx(ctx context.Context, tx any, id base.UUID, docs []store.DocRef, owned []store.Owned) (*store.LockedTx, error) {
-	own, err := g.enter(ctx, tx)
-	if err != nil {
+	own, schema, err := g.enter(ctx, tx)
+	switch {
+	case err != nil:
 		return nil, err
+	case schema < outcomesSince:
+		return nil, store.UpgradePending()
 	}
 	r, class := store.Row{ID: id}, core.Class{}
 	err = own.QueryRowContext(ctx, g.statements["own execution"], id[:]).Scan(&r.N, &r.Class, &r.Version, &r.Status, &r.Reason, &r.Next, &r.Order,

@@ -30,7 +30,7 @@ func (s *Store) guest() *guest {
 
 // SubmitTx inserts a submission into the inbox, like that of an open store.
 func (g *guest) SubmitTx(ctx context.Context, tx any, key *store.KeyRow, row store.InboxRow) (*store.Existing, error) {
-	own, err := g.enter(ctx, tx)
+	own, _, err := g.enter(ctx, tx)
 	if err != nil {
 		return nil, err
 	}
@@ -83,20 +83,19 @@ func isLocked(err error) bool {
 	return err != nil && (isBusy(err) || strings.Contains(err.Error(), "database is locked"))
 }
 
-// checkInstallation refuses a transaction on another database. A copy of this one differs in the identity of its log.
-func (g *guest) checkInstallation(ctx context.Context, own *sql.Tx) error {
+// checkInstallation refuses a transaction on another database, and returns its schema. A copy of this one differs in the identity of its log.
+func (g *guest) checkInstallation(ctx context.Context, own *sql.Tx) (schema int, err error) {
 	var id, logID []byte
-	var schema int
-	err := own.QueryRowContext(ctx, g.statements["read installation"]).Scan(&id, &logID, &schema)
+	err = own.QueryRowContext(ctx, g.statements["read installation"]).Scan(&id, &logID, &schema)
 	switch {
 	case ctx.Err() != nil:
-		return fault(err)
+		return 0, fault(err)
 	case err != nil:
-		return base.Errorf(base.CodeWrongDatabase, "the transaction is not on the store's file: %w", err)
+		return 0, base.Errorf(base.CodeWrongDatabase, "the transaction is not on the store's file: %w", err)
 	case string(id) != string(g.info.Installation[:]) || string(logID) != string(g.info.LogID[:]):
-		return base.Errorf(base.CodeWrongDatabase, "the transaction is on another store")
+		return 0, base.Errorf(base.CodeWrongDatabase, "the transaction is on another store")
 	}
-	return nil
+	return schema, nil
 }
 
 // existing returns what already has the key or, failing that, the id (L80).

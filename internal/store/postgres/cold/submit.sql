@@ -8,8 +8,9 @@ where n.nspname = $1::text;
 -- name: find_installation
 select n.nspname::text from pg_catalog.pg_namespace n join pg_catalog.pg_class c on c.relnamespace = n.oid where c.oid = pg_catalog.to_regclass('installation');
 
+-- The column outcomes says that every program on the store understands them (step 6).
 -- name: installation
-select id::text from {schema}.installation;
+select i.id::text, pg_catalog.to_jsonb(i) ? 'outcomes' from {schema}.installation i;
 
 -- The notification is delivered when the user's transaction commits; equal ones of one transaction are one.
 -- name: submit
