@@ -34,6 +34,10 @@ type NamespaceSettings struct {
 	// are refused with rate_limited until the minute is over. Keys for all namespaces are neither counted nor refused.
 	// 0: 6,000 while other namespaces are in use too, else no limit.
 	MaxAuditRowsPerMinute int `json:"max_audit_rows_per_minute,omitempty" minimum:"0" maximum:"1000000" doc:"Audit rows per minute that keys, tokens and links of the namespace cause, beyond which operator actions are refused; 0: 6,000 while other namespaces are in use too, else no limit."`
+	// MaxWorkers limits the worker instances that serve the namespace: further registrations, and claims of instances that are not
+	// registered, are refused with namespace_limit_exceeded. At the limit, the oldest records of dead instances make room. 0: 10,000
+	// while other namespaces are in use too, else no limit.
+	MaxWorkers int `json:"max_workers,omitempty" minimum:"0" maximum:"1000000" doc:"Worker instances that serve the namespace, beyond which registrations are refused; 0: 10,000 while other namespaces are in use too, else no limit."`
 	// DefaultQuotas are added to the policy of every submit that does not name them, up to 8.
 	DefaultQuotas []QuotaUse `json:"default_quotas,omitempty" doc:"Quotas that are added to the policy of every submit that does not name them."`
 }

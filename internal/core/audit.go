@@ -44,10 +44,11 @@ type AuditChain struct {
 
 	Keyed   int64  `json:"keyed,omitzero"`   // number of the first row written under an audit key; 0: there is none, and no seal
 	Altered int64  `json:"altered,omitzero"` // number of the first row written after the seal or the end of the chain did not match; 0: they always matched
-	Seal    []byte `json:"seal,omitempty"`   // over all fields except LookAt, Minute and Rows
+	Seal    []byte `json:"seal,omitempty"`   // over all fields except LookAt and those below
 
-	Minute base.Time `json:"minute,omitzero"` // the last one in which rows of bounded callers were written
-	Rows   int       `json:"rows,omitzero"`   // and how many
+	Minute  base.Time `json:"minute,omitzero"`  // the last one in which rows of bounded callers were written
+	Rows    int       `json:"rows,omitzero"`    // and how many
+	Refused int       `json:"refused,omitzero"` // and how many of these tell of refusals
 }
 
 // NewAuditChain returns the head of a chain without rows. Its anchor binds it to the installation and the namespace, so that rows of one chain
@@ -85,17 +86,21 @@ func (c *AuditChain) Append(row AuditRow) AuditRow {
 }
 
 // CountRow counts a row of a bounded caller.
-func (c *AuditChain) CountRow(now base.Time) {
-	c.Rows = c.RowsIn(now) + 1
+func (c *AuditChain) CountRow(now base.Time, outcome string) {
+	c.Rows, c.Refused = c.RowsIn(now)
 	c.Minute = minuteOf(now)
+	c.Rows++
+	if outcome != AuditDone {
+		c.Refused++
+	}
 }
 
-// RowsIn returns how many rows bounded callers have written in the present minute.
-func (c *AuditChain) RowsIn(now base.Time) int {
+// RowsIn returns how many rows bounded callers have written in the present minute, and how many of these tell of refusals.
+func (c *AuditChain) RowsIn(now base.Time) (rows, refused int) {
 	if c.Minute != minuteOf(now) { // a clock that was set back begins a new count, too
-		return 0
+		return 0, 0
 	}
-	return c.Rows
+	return c.Rows, c.Refused
 }
 
 func minuteOf(t base.Time) base.Time { return t - t%base.Time(base.Minute) }

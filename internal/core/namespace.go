@@ -30,6 +30,8 @@ type NamespaceSettings struct {
 	MaxReaders int `json:"max_readers,omitempty"`
 	// MaxAuditRowsPerMinute bounds the audit rows of callers that are not for all namespaces; 0: DefaultMaxAuditRows once there are others.
 	MaxAuditRowsPerMinute int `json:"max_audit_rows_per_minute,omitempty"`
+	// MaxWorkers bounds the worker instances that serve it; 0: DefaultMaxWorkers once there are others.
+	MaxWorkers int `json:"max_workers,omitempty"`
 	// DefaultQuotas are added to the policy of every submit that does not name them.
 	DefaultQuotas []QuotaUse `json:"default_quotas,omitempty"`
 }
@@ -38,7 +40,7 @@ func (s *NamespaceSettings) equal(o *NamespaceSettings) bool {
 	return s.Description == o.Description && s.MaxSubmitPerSecond == o.MaxSubmitPerSecond &&
 		s.MaxRequestsPerSecond == o.MaxRequestsPerSecond && s.MaxPayloadBytes == o.MaxPayloadBytes &&
 		s.MaxLanes == o.MaxLanes && s.MaxClasses == o.MaxClasses && s.MaxReady == o.MaxReady && s.MaxPriority == o.MaxPriority &&
-		s.MaxReaders == o.MaxReaders && s.MaxAuditRowsPerMinute == o.MaxAuditRowsPerMinute &&
+		s.MaxReaders == o.MaxReaders && s.MaxAuditRowsPerMinute == o.MaxAuditRowsPerMinute && s.MaxWorkers == o.MaxWorkers &&
 		slices.Equal(s.DefaultQuotas, o.DefaultQuotas)
 }
 
@@ -63,6 +65,7 @@ func (s *NamespaceSettings) Check() error {
 			{"max_classes", s.MaxClasses},
 			{"max_readers", s.MaxReaders},
 			{"max_audit_rows_per_minute", s.MaxAuditRowsPerMinute},
+			{"max_workers", s.MaxWorkers},
 		} {
 			if err := base.CheckRange(limit.field, limit.n); err != nil {
 				return err
@@ -122,6 +125,7 @@ const (
 	DefaultMaxReady   = 1_000_000
 	// DefaultMaxAuditRows is far more than people do in a minute, and little beside what a loop does.
 	DefaultMaxAuditRows = 6_000
+	DefaultMaxWorkers   = 10_000
 )
 
 // NamespaceUse is how many of the shared names the executions of a namespace use.
@@ -149,13 +153,32 @@ func (s NamespaceSettings) CheckNew(use NamespaceUse, newLane bool) error {
 	}
 }
 
+// WorkersLimit returns how many worker instances may serve the namespace; 0: any number. others reports whether other namespaces are in use too.
+func (s NamespaceSettings) WorkersLimit(others bool) int {
+	if s.MaxWorkers == 0 && others {
+		return DefaultMaxWorkers
+	}
+	return s.MaxWorkers
+}
+
+// WorkersFull is the refusal of another worker instance: namespace_limit_exceeded.
+func WorkersFull(limit, current int) error {
+	return namespaceFull("max_workers", "worker instances", limit, current).WithField("worker_instance_id").
+		WithHint("end worker processes that are not needed, or raise `max_workers` of the namespace")
+}
+
+// auditRows is how many rows of the audit log bounded callers may write in a minute; 0: any number.
+func (s NamespaceSettings) auditRows(others bool) int {
+	if s.MaxAuditRowsPerMinute == 0 && others {
+		return DefaultMaxAuditRows
+	}
+	return s.MaxAuditRowsPerMinute
+}
+
 // CheckAudit refuses another row of the audit log in a minute that has rows already: rate_limited. others reports whether other namespaces
 // are in use too.
 func (s NamespaceSettings) CheckAudit(now base.Time, rows int, others bool) error {
-	most := s.MaxAuditRowsPerMinute
-	if most == 0 && others {
-		most = DefaultMaxAuditRows
-	}
+	most := s.auditRows(others)
 	if most == 0 || rows < most {
 		return nil
 	}
@@ -163,6 +186,15 @@ func (s NamespaceSettings) CheckAudit(now base.Time, rows int, others bool) erro
 		With("setting", "max_audit_rows_per_minute").With("limit", most).With("in_use", rows).
 		WithRetryAfter(base.Millis(minuteOf(now).Add(base.Minute) - now)).
 		WithHint("change many things in bulk, or raise max_audit_rows_per_minute of the namespace")
+}
+
+// CheckRefused is CheckAudit for a row that tells of a refusal. These use at most half of the rows: a caller that is refused again and again must
+// not keep operators from acting.
+func (s NamespaceSettings) CheckRefused(now base.Time, rows, refused int, others bool) error {
+	if most := s.auditRows(others); most > 0 && refused >= most/2 {
+		return base.Errorf(base.CodeRateLimited, "the audit log of the namespace has %d rows of this minute about refusals, and may have %d", refused, most/2)
+	}
+	return s.CheckAudit(now, rows, others)
 }
 
 func namespaceFull(setting, what string, limit, current int) *base.Error {

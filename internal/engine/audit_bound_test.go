@@ -84,7 +84,7 @@ func TestU101_U131_refusals_beyond_the_rows_of_a_namespace_become_one_row(t *tes
 				ok(t, w.e.Refused(w.ctx(), c, engine.Refusal{Action: "hold", Entity: "execution", EntityID: "x", Code: base.CodeRoleRequired}))
 			}
 		}
-		same(t, "rows at once", len(w.told(admin, core.AuditFilter{Namespace: "a", Action: "hold"})), 5)
+		same(t, "rows at once", len(w.told(admin, core.AuditFilter{Namespace: "a", Action: "hold"})), 2)
 		host.TurnTo(host.Now().Add(time.Minute))
 		counted := func() (n, rows int) {
 			for _, row := range w.told(admin, core.AuditFilter{Namespace: "a", Action: "hold"}) {
@@ -101,8 +101,59 @@ func TestU101_U131_refusals_beyond_the_rows_of_a_namespace_become_one_row(t *tes
 			n, _ := counted()
 			return n == 200
 		})
-		if _, rows := counted(); rows != 7 { // five by keys, and for each of two minutes one
+		if _, rows := counted(); rows != 4 { // two by keys, and for each of two minutes one
 			t.Errorf("%d rows", rows)
+		}
+	})
+}
+
+// Whoever is refused again and again, by as many names as it likes, leaves half of the rows to those who act.
+func TestU101_U131_refusals_leave_half_of_the_rows_of_a_namespace_to_what_is_done(t *testing.T) {
+	t.Parallel()
+	onTurned(t, func(t *testing.T, w *world, host *clock.Manual) {
+		w.namespace("a", core.NamespaceSettings{MaxAuditRowsPerMinute: 6})
+		id := w.submit(core.Submission{Namespace: "a"})
+		ana := bounded(byKey("k1", "ana", "a"))
+		refuse := func(minute int) {
+			for n := range 20 {
+				c := bounded(byKey("k2", "eve", "a"))
+				ok(t, w.e.Refused(w.ctx(), c, engine.Refusal{Action: fmt.Sprint("act", minute, n), Entity: "execution", EntityID: "x", Code: base.CodeRoleRequired}))
+			}
+		}
+		act := func(n int) error {
+			_, err := w.e.SetPriority(w.ctx(), ana, id, n, engine.Operator{RequestKey: fmt.Sprint(n)})
+			return err
+		}
+		refuse(0)
+		same(t, "rows of refusals", len(w.told(admin, core.AuditFilter{Namespace: "a", Principal: "eve"})), 3)
+		for n := range 3 {
+			ok(t, act(1+n))
+		}
+		full(t, act(4), base.CodeRateLimited, "max_audit_rows_per_minute", 6, 6)
+		w.turn(60_000)
+		for n := range 4 {
+			ok(t, act(5+n))
+		}
+		refuse(1) // what is done may use all rows
+		same(t, "rows of refusals later", len(w.told(admin, core.AuditFilter{Namespace: "a", Principal: "eve"})), 5)
+		full(t, act(9), base.CodeRateLimited, "max_audit_rows_per_minute", 6, 6)
+	})
+}
+
+// An operator who says that a worker of another key has stopped is told as an operator, not as that worker.
+func TestU131_a_worker_is_signed_off_by_its_own_key_and_declared_dead_by_others(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		hers, his := bounded(byKey("k1", "ana", "a")), bounded(byKey("k2", "ben", "a"))
+		for instance, by := range map[string]engine.Caller{"own": hers, "other": his} {
+			ok(t, w.joins(byKey("k1", "ana", "a"), instance))
+			ok(t, w.e.SignOff(w.ctx(), by, instance, "it stops"))
+		}
+		for instance, want := range map[string][2]string{"own": {"sign_off", "ana"}, "other": {"mark_dead", "ben"}} {
+			rows := w.told(admin, core.AuditFilter{Namespace: "a", EntityID: instance})
+			if len(rows) != 1 || [2]string{rows[0].Action, rows[0].Principal} != want {
+				t.Errorf("%s: %+v", instance, rows)
+			}
 		}
 	})
 }

@@ -81,7 +81,7 @@ var without = strings.Fields(`
 	failed fairness fairness_key fairness_weights filter flow flow_id fresh from grace_ms grant_key grant_ttl_ms hard id idempotency_key ids
 	input input_bytes input_content_type input_text items join k key kid kind kinds label labels lane lane_order lease_epoch lease_id
 	lease_ttl_ms leases liveness_ttl_ms max max_affected max_concurrent max_in_flight max_payload_bytes max_requests_per_second
-	max_audit_rows_per_minute max_classes max_lanes max_priority max_readers max_ready max_submit_per_second may_fail members message n name names next nodes on_hard on_lease_loss on_parent_end on_satisfied op output
+	max_audit_rows_per_minute max_classes max_lanes max_priority max_readers max_ready max_submit_per_second max_workers may_fail members message n name names next nodes on_hard on_lease_loss on_parent_end on_satisfied op output
 	overlap_ms parent parent_id pass payload payload_bytes payload_content_type payload_text per_key percent policy priority_max priority_min
 	public_state q quota quotas rate_limit rate_per_second reason reason_code remove remove_dimensions requires reset result result_bytes
 	result_content_type result_text resume_condition resume_delay_ms retention_ms retry_after_ms scope seal secret_hex sent_at signal_id

@@ -35,6 +35,7 @@ func (s *Service) putNamespace(ctx context.Context, c Caller, r *wire.PutNamespa
 		DefaultQuotas: some(b.DefaultQuotas, func(u api.QuotaUse) core.QuotaUse { return core.QuotaUse(u) }),
 		MaxLanes:      b.MaxLanes, MaxClasses: b.MaxClasses, MaxReady: b.MaxReady, MaxPriority: b.MaxPriority,
 		MaxRequestsPerSecond: b.MaxRequestsPerSecond, MaxReaders: b.MaxReaders, MaxAuditRowsPerMinute: b.MaxAuditRowsPerMinute,
+		MaxWorkers: b.MaxWorkers,
 	}
 	return namespaceShown(s.engine.PutNamespace(ctx, c.admin(), r.Name, settings, c.action(b.AdminFields, r.IfMatch)))
 }
@@ -58,5 +59,6 @@ func namespaceOf(n core.Namespace) *api.Namespace {
 		DefaultQuotas: some(s.DefaultQuotas, func(u core.QuotaUse) api.QuotaUse { return api.QuotaUse(u) }),
 		MaxLanes:      s.MaxLanes, MaxClasses: s.MaxClasses, MaxReady: s.MaxReady, MaxPriority: s.MaxPriority,
 		MaxRequestsPerSecond: s.MaxRequestsPerSecond, MaxReaders: s.MaxReaders, MaxAuditRowsPerMinute: s.MaxAuditRowsPerMinute,
+		MaxWorkers: s.MaxWorkers,
 	}}
 }

@@ -160,7 +160,7 @@ var codeTexts = map[Code]CodeText{
 	"admission_refused":          {"Capacity is exhausted: the lane's limit, a quota or a budget.", "Retry when other work has ended, or raise the limit that `GET /v1/executions/{id}/explain` names."},
 	"rate_limited":               {"The key, the namespace or the address sends too many requests.", "Wait for `Retry-After`."},
 	"step_limit_exceeded":        {"The execution has 10,000 stored steps.", "Use fewer and larger steps, or several executions."},
-	"namespace_limit_exceeded":   {"The namespace has reached its limit of lanes or classes.", "Use existing lanes, kinds and keys, or let an administrator raise the limit."},
+	"namespace_limit_exceeded":   {"The namespace has reached its limit of lanes, classes or worker instances.", "Use existing lanes, kinds and keys, end workers that are not needed, or let an administrator raise the limit."},
 	"signal_limit_exceeded":      {"The execution has stored as many signals as its policy allows.", "Raise `max_signals_per_execution` for future executions."},
 	"waitpoint_limit_exceeded":   {"The execution has 256 open waitpoints.", "Close those that are not needed."},
 	"overloaded":                 {"Too many commands or readers are waiting. Nothing was changed.", "Wait for `Retry-After`, then retry."},

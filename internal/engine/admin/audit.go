@@ -136,7 +136,7 @@ func Audit(u *txn.Tx, c txn.Caller, row core.AuditRow, before, after any) {
 	}
 	row = chain.Append(row)
 	if c.Bounded {
-		chain.CountRow(u.Now)
+		chain.CountRow(u.Now, row.Outcome)
 	}
 	u.Audits = append(u.Audits, row)
 	chain.grown = true

@@ -30,7 +30,13 @@ func fullChain(u *txn.Tx, cmd txn.Command) error {
 			continue
 		}
 		others := u.Engine.Dict.Now().Table.Others(namespace)
-		if err := Of(u).Spaces.last(namespace).CheckAudit(u.Now, chain.RowsIn(u.Now), others); err != nil {
+		space := Of(u).Spaces.last(namespace)
+		rows, refusals := chain.RowsIn(u.Now)
+		err := space.CheckAudit(u.Now, rows, others)
+		if _, ok := cmd.(*refused); ok {
+			err = space.CheckRefused(u.Now, rows, refusals, others)
+		}
+		if err != nil {
 			return sharedHint(namespace, err)
 		}
 	}

@@ -57,6 +57,11 @@ func (e *Claims) Claim(ctx context.Context, c txn.Caller, r txn.ClaimRequest) (a
 	if err != nil {
 		return txn.ClaimAnswer{}, err
 	}
+	if !call.grants() { // which registers nobody
+		if err := e.Fleet.Admit(ctx, call.req.Namespaces, call.req.InstanceID); err != nil { // a claim registers its instance (S50)
+			return txn.ClaimAnswer{}, err
+		}
+	}
 	call.span = e.StartSpan(ctx, "claim")
 	if err := e.served(ctx, call); err != nil {
 		return call.answer, err

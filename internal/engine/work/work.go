@@ -20,6 +20,7 @@ type Work struct {
 	*waits.Waits
 	Ready  readyBounds
 	Drains *drains
+	Fleet  workerBounds
 
 	adopting txn.CallLock // held while submissions are adopted
 }
@@ -28,9 +29,11 @@ type Work struct {
 func New(e *waits.Waits) *Work {
 	w := &Work{Waits: e, Drains: newDrains(), adopting: txn.NewCallLock()}
 	w.Ready.e = w
+	w.Fleet.e = w
 	e.OnInbox(w.adoptAll)
 	e.OnOutcomes(w.outcomesOf)
 	e.OnReborn(w.Drains.ForgetAll)
+	e.OnReborn(w.Fleet.forget)
 	e.OnStart(w.startRetention)
 	e.OnTimer(txn.TimerWorkers, txn.TimerRule{Label: "worker", Do: w.sweepWorkers, Together: true})
 	on := func(kind txn.TaskKind, do func(context.Context, TaskArgs) error) {

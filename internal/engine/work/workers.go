@@ -75,10 +75,19 @@ func (o *onWorker) change(u *txn.Tx) error {
 	u.Keep(fx)
 	if o.audited && admin.Audits(o.caller) {
 		admin.Audit(u, o.caller, core.AuditRow{
-			Namespace: admin.ChainOf(changed.Namespaces), Action: o.op, Entity: "worker", EntityID: o.instanceID, Reason: o.reason,
+			Namespace: admin.ChainOf(changed.Namespaces), Action: o.action(w), Entity: "worker", EntityID: o.instanceID, Reason: o.reason,
 		}, before, changed.Audited())
 	}
 	return nil
+}
+
+// action is what the audit log calls the command. Only the owner of an instance signs it off: an operator who says that another's has stopped
+// declares it dead.
+func (o *onWorker) action(w *core.Worker) string {
+	if o.op == opSignOff && !w.OwnedBy(o.caller.Registrant()) {
+		return opMarkDead
+	}
+	return o.op
 }
 
 // By returns the caller.
@@ -123,6 +132,12 @@ const (
 	opHeartbeat = "heartbeat"
 )
 
+// The commands that say that an instance is gone.
+const (
+	opSignOff  = "sign_off"
+	opMarkDead = "mark_dead"
+)
+
 // Register makes an instance known (S49).
 func (e *Work) Register(ctx context.Context, c txn.Caller, r core.Registration) (txn.RegisterAnswer, error) {
 	if err := r.Normalize(); err != nil {
@@ -135,6 +150,9 @@ func (e *Work) Register(ctx context.Context, c txn.Caller, r core.Registration) 
 	}
 	var err error
 	if r.Namespaces, err = Serving(c, r.Namespaces); err != nil {
+		return txn.RegisterAnswer{}, err
+	}
+	if err := e.Fleet.Admit(ctx, r.Namespaces, r.InstanceID); err != nil {
 		return txn.RegisterAnswer{}, err
 	}
 	var answer txn.RegisterAnswer
@@ -243,12 +261,12 @@ func (e *Work) Leave(ctx context.Context, c txn.Caller, instanceID string) error
 
 // SignOff is MarkDead by the instance itself, which has stopped. Leases that it has left expire.
 func (e *Work) SignOff(ctx context.Context, c txn.Caller, instanceID, reason string) error {
-	return e.markGone(ctx, c, "sign_off", instanceID, reason, false)
+	return e.markGone(ctx, c, opSignOff, instanceID, reason, false)
 }
 
 // MarkDead says that an instance is gone. With takeLeases its leases lapse at once (S52).
 func (e *Work) MarkDead(ctx context.Context, c txn.Caller, instanceID, reason string, takeLeases bool) error {
-	return e.markGone(ctx, c, "mark_dead", instanceID, reason, takeLeases)
+	return e.markGone(ctx, c, opMarkDead, instanceID, reason, takeLeases)
 }
 
 // markGone records that an instance is gone; op is the action of the audit log.
@@ -309,7 +327,7 @@ type lapse struct {
 	until      base.Time // what it acquired later is new, if it has registered again
 }
 
-func (l *lapse) Name() string { return "mark_dead" }
+func (l *lapse) Name() string { return opMarkDead }
 
 func (l *lapse) Want(w *store.Want, _ bool) {
 	w.Executions = append(w.Executions, l.id.UUID)

@@ -105,6 +105,7 @@ flowfabric namespaces set acme --max-lanes 50 --max-ready 100000 --max-priority 
 			"max-ready": {&settings.MaxReady, &f.MaxReady}, "max-priority": {&settings.MaxPriority, &f.MaxPriority},
 			"max-requests-per-second": {&settings.MaxRequestsPerSecond, &f.MaxRequestsPerSecond},
 			"max-readers":             {&settings.MaxReaders, &f.MaxReaders}, "max-audit-rows-per-minute": {&settings.MaxAuditRowsPerMinute, &f.MaxAuditRowsPerMinute},
+			"max-workers": {&settings.MaxWorkers, &f.MaxWorkers},
 		} {
 			if fs.Changed(name) {
 				*of[0] = *of[1]
@@ -126,6 +127,7 @@ flowfabric namespaces set acme --max-lanes 50 --max-ready 100000 --max-priority 
 	fs.IntVar(&f.MaxReady, "max-ready", 0, "waiting executions beyond which submits are refused; 0: 1,000,000 while other namespaces are in use too")
 	fs.IntVar(&f.MaxReaders, "max-readers", 0, "waiting reads and streams on each server; 0: three quarters of its --max-readers")
 	fs.IntVar(&f.MaxAuditRowsPerMinute, "max-audit-rows-per-minute", 0, "audit rows of its keys, tokens and links; 0: 6,000 while other namespaces are in use too")
+	fs.IntVar(&f.MaxWorkers, "max-workers", 0, "worker instances that serve it; 0: 10,000 while other namespaces are in use too")
 	fs.IntVar(&f.MaxPriority, "max-priority", 0, "highest priority; higher ones are lowered to it; 0: any")
 	fs.IntVar(&f.MaxPayloadBytes, "max-payload-bytes", 0, "maximum input size in bytes; 0: the server's limit")
 	return cmd
