@@ -55,6 +55,8 @@ func TestHistories(t *testing.T) {
 // kept are the seeds of histories that found a fault, with what it was.
 var kept = map[uint64]string{
 	1245: "a claim asked again and again for the best rows of several queues, which a frozen process held, and nothing behind them was served",
+	5295: "looks at a lane without a free place were repeated without a pause for as long as a frozen process held a row of another queue",
+	5337: "queues whose rows a frozen process held looked empty, were forgotten and found again without a pause",
 }
 
 func TestHistoriesThatFoundAFaultFindNoneAnyMore(t *testing.T) {

@@ -59,6 +59,7 @@ type pick struct {
 	survey   []*core.Class            // classes for which it is not known under which block numbers they have rows
 	age      uint64                   // value of picker.surveys when the survey was planned
 	found    bool                     // queues were found that were not asked
+	vain     bool                     // it saw what a look of the same run saw already, and gave nothing (pick_again.go)
 	late     bool                     // lanes and their places are loaded with the other admission keys, after the budgets (S73)
 	heldBack []*askedQueue            // queues of which rows were passed over because others hold what they need
 	shut     map[*claim]bool          // calls with a lane that could not be read because others hold it
@@ -385,13 +386,6 @@ func (k *pick) hasMore(q *classQueue) bool {
 		return a.passed == "" && !k.spent(a)
 	}
 	return q.takes()
-}
-
-// again reports whether another look at once may find more: queues were left out and this look learned something, rows turned out to be gone, fewer
-// rows were asked for than wanted, there are new queues, there may be rows below where this look began, or the record of an instance must be
-// written first.
-func (k *pick) again() bool {
-	return len(k.left) > 0 && k.moved || k.ended || k.short || k.grown || k.found || k.below || len(k.lapsed) > 0
 }
 
 // answers reports whether the call is done: it has work, an error, a drain notice, or no time left. The picker's lock is held.

@@ -425,6 +425,10 @@ func (k *pick) bindTurn(turn laneTurn) {
 // leftFor identifies the queues of a lane that calls of a filter may take from and that were not asked.
 type leftFor struct{ lane, filter string }
 
+func (l leftFor) compare(other leftFor) int {
+	return cmp.Or(cmp.Compare(l.lane, other.lane), cmp.Compare(l.filter, other.filter))
+}
+
 // putBack puts the queues that were taken out of the order of their lanes back into it, and leaves classes that could not be surveyed to the next
 // pick. It must be called when the pick is over, whatever its outcome. The picker's lock is held.
 func (k *pick) putBack() {

@@ -60,6 +60,7 @@ type picker struct {
 	era     int64                           // era of the dictionary that matched and keyed were built from
 	looks   map[string]*workerLiveness      // by instance; an instance that is missing must be looked at
 	pause   time.Time                       // after a failure of the store: no pick before this time
+	run     lookRun                         // looks that follow each other without a pause
 	aside   map[base.UUID]*aside            // rows that made picks panic
 	alone   int                             // number of rounds that serve one call each, because one of the calls makes picks panic
 }
@@ -207,6 +208,7 @@ func (p *picker) Run(stop <-chan struct{}) {
 			return
 		}
 		timer.Stop()
+		p.beginRun()
 		if p.e.Store.Info().Shared {
 			for !p.e.Stopping() && p.round() {
 			}
@@ -216,6 +218,13 @@ func (p *picker) Run(stop <-chan struct{}) {
 			}
 		}
 	}
+}
+
+// beginRun begins a run of looks (pick_again.go).
+func (p *picker) beginRun() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.run.begin()
 }
 
 func (p *picker) close() {
@@ -235,7 +244,7 @@ func (p *picker) closeWaiting() {
 }
 
 // idleUntil returns until when the picker may sleep: until the deadline of the first call, until an instance must be kept alive, until a key has
-// room again, or until the pause after a failure is over.
+// room again, until looks that learned nothing are repeated, or until the pause after a failure is over.
 func (p *picker) idleUntil() time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -260,6 +269,9 @@ func (p *picker) idleUntil() time.Time {
 		if !s.tried && len(p.waiting) > 0 {
 			idle = txn.Sooner(idle, s.until)
 		}
+	}
+	if !p.run.rest.IsZero() && len(p.waiting) > 0 {
+		idle = txn.Sooner(idle, p.run.rest)
 	}
 	if p.pause.After(now) {
 		return p.pause
@@ -314,12 +326,13 @@ func (p *picker) serve(calls []*claim) bool {
 		p.sortAnew()
 		p.resetQueues()
 	}
-	return answered || pick.again()
+	return pick.looksAgain() || answered
 }
 
 // concludeAll learns from a committed pick and answers its calls. The lock is held.
 func (p *picker) concludeAll(pick *pick) (answered bool) {
 	pick.learn()
+	pick.learnVain()
 	for _, call := range pick.calls {
 		call.lookedFor()
 		answered = p.conclude(pick, call) || answered
