@@ -165,6 +165,13 @@ sim: ## simulate N (500) histories from SEED (the time): several engines, virtua
 crash: bin/crash ## kill, freeze, cut and fill real processes on STORE (postgres) for MINUTES (10) from SEED (fresh); exits with 1 on a contradiction
 	@bin/crash -store $(STORE) -for $(MINUTES)m -seed $(SEED) -source . -out bin/crash-report
 
+# OLDER is the commit of the older program of `make upgrade`; schema: the last one without the newest step of the schema of Postgres.
+OLDER ?= schema
+
+.PHONY: upgrade
+upgrade: ## build the program of commit OLDER (schema) and replace it by today's on one store, under load; needs the history of the repository
+	@$(PGCLUSTER) go test ./test/upgrade -count=1 -v -older $(OLDER)
+
 # MUTANTS selects the planted bugs by their names, as a regular expression.
 MUTANTS ?=
 
