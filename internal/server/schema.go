@@ -2,7 +2,6 @@ package server
 
 import (
 	"cmp"
-	"encoding/json"
 	"reflect"
 	"strings"
 	"time"
@@ -19,8 +18,8 @@ func newSchemas() huma.Registry {
 	for from, to := range map[reflect.Type]reflect.Type{
 		reflect.TypeFor[wire.Time]():                       reflect.TypeFor[time.Time](),
 		reflect.TypeFor[api.Payload]():                     reflect.TypeFor[payloadSchema](),
-		reflect.TypeFor[api.Policy]():                      reflect.TypeFor[json.RawMessage](),
-		reflect.TypeFor[api.DefaultPolicy]():               reflect.TypeFor[json.RawMessage](),
+		reflect.TypeFor[api.Policy]():                      reflect.TypeFor[policySchema](),
+		reflect.TypeFor[api.DefaultPolicy]():               reflect.TypeFor[policySchema](),
 		reflect.TypeFor[api.SubmitResult]():                reflect.TypeFor[submitItem](),
 		reflect.TypeFor[error]():                           reflect.TypeFor[api.Problem](),
 		reflect.TypeFor[api.Lease]():                       reflect.TypeFor[wire.Lease](),
@@ -92,6 +91,14 @@ func spreadPayloads(s *huma.Schema, asked bool) {
 			}
 		}
 	}
+}
+
+// policySchema is a policy, whose fields are checked by rules of their own.
+type policySchema struct{}
+
+// Schema is any object.
+func (policySchema) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true}
 }
 
 // submitItem is the answer about one submission of a batch (U33).

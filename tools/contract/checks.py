@@ -76,9 +76,9 @@ REFUSALS = [
     Refusal("If-Match is compared with the stored revision, which other requests change", ANY, "precondition_failed", r"header\.If-Match", r"the revision is \d+, not \d+"),
     Refusal("ids within a list differ, which a schema can only say of whole items", "create_link", BAD, r"/decisions/\d+/id", "is the id of another"),
     Refusal("0 is the same as an absent field", "put_quota", BAD, "/window_ms", r"must be in 1000\.\.86400000"),
-    Refusal(GRAPH, GRAPHS, "invalid_flow|invalid_edge|invalid_join|duplicate_name|self_edge|cycle_detected", ANY, ANY),
+    Refusal(GRAPH, GRAPHS, "invalid_flow|unknown_name|invalid_edge|invalid_join|duplicate_name|self_edge|cycle_detected", ANY, ANY),
     Refusal("a rule about a whole condition", SUSPENDS, "invalid_suspend", ANY, ANY),
-    Refusal("a policy is an object of its own, with a schema of its own", SUBMITS, "invalid_policy", ".*/?(policy|quotas|budgets|budget_ids|requires|estimate)(/.*)?", ANY),
+    Refusal("a policy is an object of its own, with a schema of its own", SUBMITS + "|put_lane|fail_execution", "invalid_policy", ".*/?(policy|quotas|budgets|budget_ids|requires|estimate)(/.*)?", ANY),
     Refusal(
         "a capability is checked as a whole list",
         SUBMITS + "|claim_work|grant_work|claim_execution|claim_resumed|register_worker|reclaim_execution|revoke_lease", "invalid_capabilities", ".*(capabilities|requires)(/.*)?", ANY,
