@@ -116,3 +116,29 @@ func TestF57_a_replayed_flow_node_that_was_delayed_begins_anew_at_once(t *testin
 		w.flowBecomes(flow, core.FlowCompleted)
 	})
 }
+
+func TestF26_F46_a_deadline_of_a_flow_node_ends_its_subflow(t *testing.T) {
+	t.Parallel()
+	for _, begun := range []bool{false, true} {
+		onStores(t, func(t *testing.T, w *world) {
+			s := nodeOf(inner())
+			s.Nodes[0].DeadlineAt = w.now().Add(5000)
+			if !begun {
+				s.Nodes[0].DelayMS = ptr(base.Millis(60_000))
+			}
+			flow := w.submitFlow(s)
+			var sub engine.FlowAnswer
+			if begun {
+				sub = w.subflow(flow, "n")
+			}
+			w.turn(6000)
+			w.becomes(flow.Members["n"].Given(), core.Expired)
+			if begun {
+				w.flowBecomes(sub, core.FlowStopped)
+			}
+			w.none("x")
+			w.workOff("after", 1, succeeds)
+			w.flowBecomes(flow, core.FlowCompleted) // its edge takes any end
+		})
+	}
+}
