@@ -75,6 +75,28 @@ func TestU126_a_new_certificate_is_used_without_a_restart(t *testing.T) {
 	}
 }
 
+func TestU126_a_client_without_TLS_1_2_is_refused(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	certs := &Certificates{CertFile: filepath.Join(dir, "cert.pem"), KeyFile: filepath.Join(dir, "key.pem")}
+	writePair(t, certs, 1)
+	if err := certs.Load(); err != nil {
+		t.Fatal(err)
+	}
+	for version, taken := range map[uint16]bool{tls.VersionTLS10: false, tls.VersionTLS11: false, tls.VersionTLS12: true, tls.VersionTLS13: true} {
+		near, far := net.Pipe()
+		go func() {
+			_ = tls.Server(far, certs.Config()).HandshakeContext(t.Context())
+			_ = far.Close()
+		}()
+		client := tls.Client(near, &tls.Config{InsecureSkipVerify: true, MinVersion: version, MaxVersion: version})
+		if err := client.HandshakeContext(t.Context()); (err == nil) != taken {
+			t.Errorf("%s: %v", tls.VersionName(version), err)
+		}
+		_ = near.Close()
+	}
+}
+
 // serial is the number of the certificate that a server shows.
 func serial(t *testing.T, address string) int64 {
 	t.Helper()
