@@ -2,6 +2,8 @@ package flowfabric_test
 
 import (
 	"context"
+	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -43,5 +45,23 @@ func TestU103_the_drain_of_a_worker_is_taken_back_from_all_its_instances(t *test
 				t.Errorf("a worker without instances: %v", err)
 			}
 		}
+	})
+}
+
+// A namespace has a number of worker instances (U101): a worker beyond it waits until there is room, and does not end.
+func TestU101_a_worker_waits_until_its_namespace_has_room(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, w *world) {
+		ctx, book := inTime(t), &logBook{}
+		_, stopFirst := w.work(t, flowfabric.WorkerConfig{Instance: "i-1"}, func(worker *flowfabric.Worker) { flowfabric.Handle(worker, flaky, firstFails) })
+		must[string](t)(must[*flowfabric.Run[string]](t)(flaky.Submit(ctx, w.Client, "first")).Result(ctx))
+		must[*api.Namespace](t)(w.Admin().Namespaces().Put(ctx, "default", api.NamespaceSettings{MaxWorkers: 1}, ops.AdminAction{}))
+		_, stopSecond := w.work(t, flowfabric.WorkerConfig{Instance: "i-2", Logger: book.logger(slog.LevelWarn)}, func(worker *flowfabric.Worker) { flowfabric.Handle(worker, flaky, firstFails) })
+		if why := book.await(t, "flowfabric: trouble, trying again")[0]["error"]; !strings.Contains(fmt.Sprint(why), "1 worker instances, and may have 1") {
+			t.Error(why)
+		}
+		stopFirst()
+		must[string](t)(must[*flowfabric.Run[string]](t)(flaky.Submit(ctx, w.Client, "second")).Result(ctx))
+		stopSecond()
 	})
 }
