@@ -27,17 +27,17 @@ func TestU165_the_doctor_says_the_same_here_and_over_http(t *testing.T) {
 	t.Parallel()
 	onEveryStoreEmbedded(t, func(t *testing.T, w *world) {
 		ctx := inTime(t)
-		own := must[api.Checkup](t)(w.Admin().Doctor(ctx))
+		own := must[api.HealthReport](t)(w.Admin().Doctor(ctx))
 		if !own.OK || own.Checks[0].Name != "store" {
 			t.Errorf("%+v", own)
 		}
-		names := func(c api.Checkup) (all []string) {
+		names := func(c api.HealthReport) (all []string) {
 			for _, check := range c.Checks {
 				all = append(all, check.Name)
 			}
 			return all
 		}
-		asked := must[api.Checkup](t)(w.overHTTP(t).Admin().Doctor(ctx))
+		asked := must[api.HealthReport](t)(w.overHTTP(t).Admin().Doctor(ctx))
 		if want := append(names(own), "credentials", "stopping"); !slices.Equal(names(asked), want) {
 			t.Errorf("%v, want %v", names(asked), want)
 		}
@@ -53,7 +53,7 @@ func TestU165_the_doctor_warns_of_files_of_a_store_that_others_can_read(t *testi
 	t.Cleanup(func() { _ = client.Close(context.WithoutCancel(ctx)) })
 	says := func(state, detail string) {
 		t.Helper()
-		for _, c := range must[api.Checkup](t)(client.Admin().Doctor(ctx)).Checks {
+		for _, c := range must[api.HealthReport](t)(client.Admin().Doctor(ctx)).Checks {
 			if c.Name == "files" {
 				if c.State != state || !strings.Contains(c.Detail, detail) || (c.Hint == "") != (state == api.CheckOK) {
 					t.Errorf("%+v, want %s with %q", c, state, detail)

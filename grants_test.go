@@ -170,7 +170,7 @@ func TestU50_L113_revoke_hands_the_work_to_a_worker(t *testing.T) {
 		policy := &flowfabric.Policy{Capabilities: []string{"gpu"}}
 		id := must[flowfabric.SubmitResult](t)(w.Submit(ctx, echo.Submission(flowfabric.Text("x"), flowfabric.SubmitOptions{Policy: policy}))).ID
 		must[*api.Claimed](t)(w.Operate().Claim(ctx, id))
-		to := api.HandTo{WorkerID: "render", InstanceID: "render-1", GrantTTL: time.Minute}
+		to := api.Handoff{WorkerID: "render", InstanceID: "render-1", GrantTTL: time.Minute}
 		revoke := func() api.Revocation {
 			return must[api.Revocation](t)(w.Operate().Revoke(ctx, id, ops.RevokeOptions{HandTo: &to}))
 		}

@@ -314,7 +314,7 @@ var fleetCauses = []cause{
 		name: "workers and what they hold",
 		do: func(t *testing.T, w *metered) {
 			for _, id := range []string{"w-1", "w-2", "w-3"} {
-				must[api.Registered](t)(w.Work().Register(inTime(t), api.Registration{
+				must[api.RegisterResult](t)(w.Work().Register(inTime(t), api.Registration{
 					WorkerID: "w", InstanceID: id, Lanes: []string{"default"}, MaxConcurrent: 5, LivenessTTL: time.Hour,
 				}))
 			}

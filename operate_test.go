@@ -242,7 +242,7 @@ func TestU132_the_worker_protocol_by_hand(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, w *world) {
 		ctx := inTime(t)
 		work := w.Work()
-		must[api.Registered](t)(work.Register(ctx, api.Registration{WorkerID: "hand", InstanceID: "hand-1", Lanes: []string{"default"}}))
+		must[api.RegisterResult](t)(work.Register(ctx, api.Registration{WorkerID: "hand", InstanceID: "hand-1", Lanes: []string{"default"}}))
 		ids := []flowfabric.ID{}
 		for range 2 {
 			ids = append(ids, must[flowfabric.SubmitResult](t)(w.Submit(ctx, echo.Submission(flowfabric.Text("x")))).ID)

@@ -75,7 +75,7 @@ func (w *world) furnish(ctx context.Context, t *testing.T, namespace string) thi
 		}))
 		return answer.Tasks[0]
 	}
-	must[api.Registered](t)(w.Work().Register(ctx, api.Registration{
+	must[api.RegisterResult](t)(w.Work().Register(ctx, api.Registration{
 		WorkerID: own.worker, InstanceID: own.instance, Lanes: []string{lane}, LivenessTTL: time.Hour,
 	}))
 	do := func(item api.WorkItem) {
@@ -137,7 +137,7 @@ func badToken() flowfabric.Token { return flowfabric.TokenOf("k:" + strings.Repe
 func (w *world) shareAmong(ctx context.Context, t *testing.T, namespaces ...string) {
 	t.Helper()
 	w = w.as(service.Caller{Name: "platform", Namespaces: namespaces, Operator: true})
-	must[api.Registered](t)(w.Work().Register(ctx, api.Registration{WorkerID: "shared", InstanceID: "shared", Lanes: []string{"shared"}}))
+	must[api.RegisterResult](t)(w.Work().Register(ctx, api.Registration{WorkerID: "shared", InstanceID: "shared", Lanes: []string{"shared"}}))
 	job := must[*api.BulkJob](t)(w.Operate().Bulk(ctx, ops.BulkRequest{Action: api.BulkHold, Filter: ops.Filter{Kind: []string{"none"}}}))
 	must[*api.BulkJob](t)(w.Operate().WaitBulk(ctx, job.ID))
 }

@@ -71,17 +71,17 @@ func (t *Task) Spawn(ctx context.Context, children ...Node) (map[string]ID, erro
 }
 
 // SpawnWith is Spawn with all options. Codes: those of Spawn.
-func (t *Task) SpawnWith(ctx context.Context, s Spawning) (api.Spawned, error) {
+func (t *Task) SpawnWith(ctx context.Context, s Spawning) (api.SpawnResult, error) {
 	if ctx.Err() != nil {
-		return api.Spawned{}, context.Cause(ctx)
+		return api.SpawnResult{}, context.Cause(ctx)
 	}
 	spawn, err := s.Spawn()
 	if err != nil {
-		return api.Spawned{}, err
+		return api.SpawnResult{}, err
 	}
 	answer, err := t.keepUntilAnswered(ctx, api.WorkItem{Op: api.OpSpawn, Spawn: spawn})
 	if err != nil {
-		return api.Spawned{}, err
+		return api.SpawnResult{}, err
 	}
 	return *answer.Spawned, nil
 }

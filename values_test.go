@@ -222,7 +222,7 @@ func TestU9_every_answer_comes_back_as_it_was_written(t *testing.T) {
 		}
 	})
 	roundTrip[api.Grant, api.RevealedGrant](t, "Grant", func(_ *rapid.T, g *api.Grant) { g.Key = api.GrantKey{} })
-	roundTrip[api.Registered, api.Registered](t, "Registered", nil)
+	roundTrip[api.RegisterResult, api.RegisterResult](t, "Registered", nil)
 	roundTrip[api.Claimed, api.Claimed](t, "Claimed", func(_ *rapid.T, c *api.Claimed) { settleClaimed(c) })
 	roundTrip[api.ClaimAnswer, api.ClaimAnswer](t, "ClaimAnswer", func(_ *rapid.T, a *api.ClaimAnswer) {
 		for _, c := range a.Tasks {

@@ -8,7 +8,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// WatchWork returns a client that also calls answered with a pointer to each answer of an operation, such as *Registered,
+// WatchWork returns a client that also calls answered with a pointer to each answer of an operation, such as *RegisterResult,
 // *ClaimAnswer, or *[]WorkAnswer of Work.Do.
 func WatchWork(c *Client, answered func(answer any)) *Client {
 	conn := c.conn

@@ -19,7 +19,7 @@ func TestU103_the_drain_of_a_worker_is_taken_back_from_all_its_instances(t *test
 	onEveryStore(t, func(t *testing.T, w *world) {
 		ctx := inTime(t)
 		for _, r := range []api.Registration{{WorkerID: "w", InstanceID: "w-1"}, {WorkerID: "w", InstanceID: "w-2"}, {WorkerID: "other", InstanceID: "o-1"}} {
-			must[api.Registered](t)(w.Work().Register(ctx, r))
+			must[api.RegisterResult](t)(w.Work().Register(ctx, r))
 		}
 		want := func(states ...string) {
 			t.Helper()

@@ -6,8 +6,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
-// Checkup is a health report.
-type Checkup struct {
+// HealthReport is a health report.
+type HealthReport struct {
 	OK     bool    `json:"ok" doc:"No check failed."` // there may be warnings
 	Checks []Check `json:"checks" doc:"One entry per check."`
 }
@@ -27,9 +27,9 @@ const (
 	CheckFail = "fail" // it does not work, or a guarantee does not hold
 )
 
-// NewCheckup builds a report; OK is true if no check failed.
-func NewCheckup(checks ...Check) Checkup {
-	found := Checkup{OK: true, Checks: append([]Check{}, checks...)}
+// NewHealthReport builds a report; OK is true if no check failed.
+func NewHealthReport(checks ...Check) HealthReport {
+	found := HealthReport{OK: true, Checks: append([]Check{}, checks...)}
 	for _, c := range checks {
 		found.OK = found.OK && c.State != CheckFail
 	}

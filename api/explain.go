@@ -16,12 +16,12 @@ type Explanation struct {
 	Summary     string    `json:"summary" doc:"Summary in one or two sentences."`
 	Blockers    []Blocker `json:"blockers" nil:"[]" doc:"All causes that keep it from running, in the order in which to remove them; empty if it runs or has ended."`
 	// NextEligibleAt is zero if unknown.
-	NextEligibleAt time.Time      `json:"next_eligible_at,omitzero" doc:"When it can be claimed if nothing else changes; absent if unknown."`
-	Position       *LinePlace     `json:"position,omitempty" doc:"Position in the queue, if ready."`
-	Workers        NearWorkers    `json:"workers" doc:"Workers that could claim it."`
-	History        []StatusChange `json:"history" nil:"[]" doc:"Last changes of status and reason, oldest first, as far as the event log reaches."`
-	Holder         *LeaseHolder   `json:"holder,omitempty" doc:"Worker that runs it."`
-	Outcome        string         `json:"outcome,omitempty" doc:"How it ended, if it has."`
+	NextEligibleAt time.Time        `json:"next_eligible_at,omitzero" doc:"When it can be claimed if nothing else changes; absent if unknown."`
+	Position       *QueuePosition   `json:"position,omitempty" doc:"Position in the queue, if ready."`
+	Workers        CandidateWorkers `json:"workers" doc:"Workers that could claim it."`
+	History        []StatusChange   `json:"history" nil:"[]" doc:"Last changes of status and reason, oldest first, as far as the event log reaches."`
+	Holder         *LeaseHolder     `json:"holder,omitempty" doc:"Worker that runs it."`
+	Outcome        string           `json:"outcome,omitempty" doc:"How it ended, if it has."`
 }
 
 // Blocker is one cause that keeps an execution from running.
@@ -33,8 +33,8 @@ type Blocker struct {
 	Data    json.RawMessage `json:"data,omitempty" doc:"Details by name."`                   // an object
 }
 
-// LinePlace is the position of an execution in its lane.
-type LinePlace struct {
+// QueuePosition is the position of an execution in its lane.
+type QueuePosition struct {
 	Ahead       int    `json:"ahead" doc:"Ready executions before it; exact up to 10,000."`
 	AtLeast     bool   `json:"at_least,omitempty" doc:"There are more than ahead."`
 	FairnessKey string `json:"fairness_key,omitempty" doc:"Fairness key that it shares turns with."` // "": the lane has no fairness
@@ -43,16 +43,16 @@ type LinePlace struct {
 	Weight      int    `json:"weight,omitempty" doc:"Weight of its key."`
 }
 
-// NearWorkers are the workers that could claim an execution.
-type NearWorkers struct {
-	Live     int          `json:"live" doc:"Live worker instances."`
-	OnLane   int          `json:"on_lane" doc:"Those that claim from its lane."`
-	Matching int          `json:"matching" doc:"Those that also accept its kind and namespace."`
-	Nearest  []NearWorker `json:"nearest" nil:"[]" doc:"The five with the fewest obstacles."`
+// CandidateWorkers are the workers that could claim an execution.
+type CandidateWorkers struct {
+	Live     int               `json:"live" doc:"Live worker instances."`
+	OnLane   int               `json:"on_lane" doc:"Those that claim from its lane."`
+	Matching int               `json:"matching" doc:"Those that also accept its kind and namespace."`
+	Nearest  []CandidateWorker `json:"nearest" nil:"[]" doc:"The five with the fewest obstacles."`
 }
 
-// NearWorker is a worker instance and why it cannot claim an execution.
-type NearWorker struct {
+// CandidateWorker is a worker instance and why it cannot claim an execution.
+type CandidateWorker struct {
 	WorkerID   string   `json:"worker_id" doc:"The worker."`
 	InstanceID string   `json:"worker_instance_id" doc:"Its instance."`
 	Unmet      []string `json:"unmet" nil:"[]" doc:"Why it cannot claim it: lane, namespace, kind, capability:<token>, draining or no_free_place."`
@@ -91,16 +91,16 @@ func (b Blocker) MarshalJSON() ([]byte, error) { return jsonx.Marshal(&b) }
 func (b *Blocker) UnmarshalJSON(text []byte) error { return readAnswer(text, b) }
 
 // MarshalJSON writes the workers as the HTTP API shows them.
-func (n NearWorkers) MarshalJSON() ([]byte, error) { return jsonx.Marshal(&n) }
+func (n CandidateWorkers) MarshalJSON() ([]byte, error) { return jsonx.Marshal(&n) }
 
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
-func (n *NearWorkers) UnmarshalJSON(text []byte) error { return readAnswer(text, n) }
+func (n *CandidateWorkers) UnmarshalJSON(text []byte) error { return readAnswer(text, n) }
 
 // MarshalJSON writes the worker as the HTTP API shows it.
-func (n NearWorker) MarshalJSON() ([]byte, error) { return jsonx.Marshal(&n) }
+func (n CandidateWorker) MarshalJSON() ([]byte, error) { return jsonx.Marshal(&n) }
 
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
-func (n *NearWorker) UnmarshalJSON(text []byte) error { return readAnswer(text, n) }
+func (n *CandidateWorker) UnmarshalJSON(text []byte) error { return readAnswer(text, n) }
 
 // MarshalJSON writes the change as the HTTP API shows it.
 func (c StatusChange) MarshalJSON() ([]byte, error) { return jsonx.Marshal(&c) }

@@ -87,8 +87,8 @@ type Revocation struct {
 	HandToErr error  // why the hand-over failed; the lease is revoked nevertheless
 }
 
-// HandTo names the worker that takes over an execution.
-type HandTo struct {
+// Handoff names the worker that takes over an execution.
+type Handoff struct {
 	WorkerID     string        `json:"worker_id" required:"true" maxLength:"256" doc:"Logical name of the worker."`
 	InstanceID   string        `json:"worker_instance_id" required:"true" maxLength:"256" doc:"Name of its process."`
 	Capabilities []string      `json:"capabilities,omitempty" doc:"Its capabilities."`
@@ -96,10 +96,10 @@ type HandTo struct {
 }
 
 // MarshalJSON writes it as the HTTP API accepts it.
-func (h HandTo) MarshalJSON() ([]byte, error) { return jsonx.Marshal(&h) }
+func (h Handoff) MarshalJSON() ([]byte, error) { return jsonx.Marshal(&h) }
 
 // UnmarshalJSON reads it as strictly as the HTTP API does.
-func (h *HandTo) UnmarshalJSON(text []byte) error { return readRequest(text, h) }
+func (h *Handoff) UnmarshalJSON(text []byte) error { return readRequest(text, h) }
 
 // MarshalJSON writes the grant as the HTTP API shows it, without its key.
 func (g Grant) MarshalJSON() ([]byte, error) { return jsonx.Marshal(&g) }

@@ -25,8 +25,8 @@ type Registration struct {
 	Labels        map[string]string `json:"labels,omitempty" doc:"Labels by key."`
 }
 
-// Registered is the answer to a registration.
-type Registered struct {
+// RegisterResult is the answer to a registration.
+type RegisterResult struct {
 	Outcome   string    `json:"outcome" enum:"registered,refreshed" doc:"Whether the instance was new."`
 	ExpiresAt time.Time `json:"expires_at,omitzero" doc:"When it is considered dead unless seen again."`
 	Drain     bool      `json:"drain" doc:"Claim no new work."`
@@ -173,10 +173,10 @@ func (r Registration) MarshalJSON() ([]byte, error) { return jsonx.Marshal(&r) }
 func (r *Registration) UnmarshalJSON(text []byte) error { return readRequest(text, r) }
 
 // MarshalJSON writes the answer as the HTTP API shows it.
-func (r Registered) MarshalJSON() ([]byte, error) { return jsonx.Marshal(&r) }
+func (r RegisterResult) MarshalJSON() ([]byte, error) { return jsonx.Marshal(&r) }
 
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
-func (r *Registered) UnmarshalJSON(text []byte) error { return readAnswer(text, r) }
+func (r *RegisterResult) UnmarshalJSON(text []byte) error { return readAnswer(text, r) }
 
 // MarshalJSON writes the answer as the HTTP API shows it.
 func (h Heartbeat) MarshalJSON() ([]byte, error) { return jsonx.Marshal(&h) }

@@ -24,14 +24,14 @@ type WorkAnswer struct {
 	TimeoutAt    time.Time
 	Usage        *UsageReceipt // usage
 
-	Spawned *Spawned // spawn
+	Spawned *SpawnResult // spawn
 	// Waited is how the wait of wait_children, or of a spawn that waits, ended; nil while it continues. Outcome is ready or
 	// waiting.
 	Waited *ChildrenWaited
 }
 
-// Spawned are the children of a spawn.
-type Spawned struct {
+// SpawnResult are the children of a spawn.
+type SpawnResult struct {
 	IDs     map[string]ID   `json:"children" doc:"Ids of the executions by name."`
 	Created int             `json:"created" doc:"How many of them this call created."`
 	Wait    *ChildrenWaited `json:"wait,omitempty" doc:"For a spawn that waits: the state of the wait."`
@@ -99,7 +99,7 @@ type WorkAnswerFields struct {
 
 	Usage *UsageReceipt `json:"usage,omitempty" doc:"For usage: the receipt."`
 
-	Spawned *Spawned        `json:"spawned,omitempty" doc:"For spawn: the children."`
+	Spawned *SpawnResult    `json:"spawned,omitempty" doc:"For spawn: the children."`
 	Waited  *ChildrenWaited `json:"waited,omitempty" doc:"For wait_children: the state of the wait."`
 }
 

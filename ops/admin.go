@@ -101,7 +101,7 @@ func (a Admin) Integrity(ctx context.Context) (api.Integrity, error) {
 }
 
 // Doctor checks the store, the work in it and, with a server, the server. A check that cannot be carried out counts as failed.
-func (a Admin) Doctor(ctx context.Context) (api.Checkup, error) {
+func (a Admin) Doctor(ctx context.Context) (api.HealthReport, error) {
 	return calls.Value(transport.Call(ctx, a.via, wire.RunDoctor, &wire.None{}, transport.Options{Wait: longRead}))
 }
 

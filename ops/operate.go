@@ -325,7 +325,7 @@ const (
 type RevokeOptions struct {
 	Action
 	Hold   bool        // hold the execution in the same transaction, so that no worker claims it yet
-	HandTo *api.HandTo // grant it to this worker in the same transaction; nil: any worker may claim it
+	HandTo *api.Handoff // grant it to this worker in the same transaction; nil: any worker may claim it
 }
 
 // OperatorClaim holds the options of Operate.Claim.

@@ -22,7 +22,7 @@ func On(via transport.Transport) Work { return Work{via} }
 
 // Register registers an instance, or replaces its registration. Codes: invalid_argument, invalid_capabilities, instance_id_taken,
 // namespace_forbidden.
-func (w Work) Register(ctx context.Context, r api.Registration) (api.Registered, error) {
+func (w Work) Register(ctx context.Context, r api.Registration) (api.RegisterResult, error) {
 	request := &wire.RegisterRequest{}
 	request.Body.Registration = r
 	return calls.Value(transport.Call(ctx, w.via, wire.RegisterWorker, request, transport.Options{}))

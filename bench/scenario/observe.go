@@ -41,7 +41,7 @@ type observedWork struct {
 // answered counts registrations, and claims that bring nothing.
 func (w *observedWork) answered(answer any) {
 	switch a := answer.(type) {
-	case *api.Registered:
+	case *api.RegisterResult:
 		w.registered.Add(1)
 	case *api.ClaimAnswer:
 		if len(a.Tasks) == 0 {

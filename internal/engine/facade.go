@@ -58,7 +58,7 @@ type (
 	FlowView            = flows.FlowView
 	Grant               = claims.Grant
 	GrantClaim          = claims.GrantClaim
-	HandTo              = claims.HandTo
+	Handoff             = claims.Handoff
 	HeartbeatAnswer     = txn.HeartbeatAnswer
 	Holder              = limits.Holder
 	Hooks               = txn.Hooks

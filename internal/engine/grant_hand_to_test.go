@@ -10,7 +10,7 @@ import (
 
 // toSecond hands what is revoked to instance w2 of worker w.
 func toSecond(capabilities ...string) engine.RevokeRequest {
-	return engine.RevokeRequest{HandTo: &engine.HandTo{WorkerID: "w", InstanceID: "w2", Capabilities: capabilities}}
+	return engine.RevokeRequest{HandTo: &engine.Handoff{WorkerID: "w", InstanceID: "w2", Capabilities: capabilities}}
 }
 
 var otherClaimer = engine.GrantClaim{WorkerID: "w", InstanceID: "w2"}
@@ -81,7 +81,7 @@ func TestL113_whom_to_hand_to_is_checked_before_anything_is_revoked(t *testing.T
 	t.Parallel()
 	onSigning(t, func(t *testing.T, w *world) {
 		id := given(w.started(core.Submission{}))
-		for field, to := range map[string]engine.HandTo{
+		for field, to := range map[string]engine.Handoff{
 			"hand_to.worker_id":          {InstanceID: "w2"},
 			"hand_to.worker_instance_id": {WorkerID: "w"},
 			"hand_to.grant_ttl_ms":       {WorkerID: "w", InstanceID: "w2", GrantTTL: 60_001},

@@ -69,7 +69,7 @@ func (s *Server) doctor(ctx context.Context, x *exchange, r *wire.None) (answer,
 	if err != nil {
 		return answer{}, err
 	}
-	return shows(api.NewCheckup(append(found.Checks, s.ownChecks()...)...)), nil
+	return shows(api.NewHealthReport(append(found.Checks, s.ownChecks()...)...)), nil
 }
 
 // ownChecks is what the server says of itself.

@@ -42,7 +42,7 @@ func TestU124_a_server_that_anybody_may_use_says_so(t *testing.T) {
 func (w *world) check(t *testing.T, name string) api.Check {
 	t.Helper()
 	answer := w.get(t, "/v1/admin/doctor").wants(t, 200)
-	var found api.Checkup
+	var found api.HealthReport
 	if err := json.Unmarshal(answer.body, &found); err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestU113_the_doctor_of_a_server_looks_at_store_and_server(t *testing.T) {
 	w := keyedWorld(t, server.Config{Checks: func() []api.Check { return []api.Check{end} }})
 	admin := w.key(t, "*", "admin")
 	answer := w.send(t, request{method: "GET", path: "/v1/admin/doctor", key: admin}).wants(t, 200)
-	var found api.Checkup
+	var found api.HealthReport
 	if err := json.Unmarshal(answer.body, &found); err != nil {
 		t.Fatal(err)
 	}

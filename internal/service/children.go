@@ -18,16 +18,16 @@ func (s *Service) children() {
 }
 
 // spawn starts children of a running execution, and waits for them if requested (U75).
-func (s *Service) spawn(ctx context.Context, c Caller, r *wire.SpawnRequest) (api.Spawned, error) {
+func (s *Service) spawn(ctx context.Context, c Caller, r *wire.SpawnRequest) (api.SpawnResult, error) {
 	b := &r.Body
 	id, fence, err := fenced(r.FencedByID, b.LeaseField)
 	if err != nil {
-		return api.Spawned{}, err
+		return api.SpawnResult{}, err
 	}
 	given := wire.SubFlow{Defaults: b.Defaults, Nodes: b.Children, Edges: b.Edges}
 	part, err := CoreGraph(given)
 	if err != nil {
-		return api.Spawned{}, asChildren(err)
+		return api.SpawnResult{}, asChildren(err)
 	}
 	trace := s.cfg.trace(ctx)
 	for i := range part.Nodes {
@@ -39,15 +39,15 @@ func (s *Service) spawn(ctx context.Context, c Caller, r *wire.SpawnRequest) (ap
 	if b.Wait != nil {
 		wait, err := childrenWait(id, fence, b.Wait)
 		if err != nil {
-			return api.Spawned{}, api.Within("wait", err)
+			return api.SpawnResult{}, api.Within("wait", err)
 		}
 		request.Wait = &wait
 	}
 	a, err := s.engine.Spawn(ctx, c.worker(), request)
 	if err != nil {
-		return api.Spawned{}, AsGiven(err, given)
+		return api.SpawnResult{}, AsGiven(err, given)
 	}
-	spawned := api.Spawned{IDs: make(map[string]api.ID, len(a.Children)), Created: a.Created}
+	spawned := api.SpawnResult{IDs: make(map[string]api.ID, len(a.Children)), Created: a.Created}
 	for name, child := range a.Children {
 		spawned.IDs[name] = idOf(child)
 	}

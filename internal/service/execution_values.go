@@ -249,9 +249,9 @@ func explanationOf(e core.Explanation) api.Explanation {
 	shown := api.Explanation{
 		ExecutionID: idOf(e.ExecutionID), Status: api.Status(e.Status.String()), Reason: e.Reason.String(), Since: e.Since.Std(),
 		Summary: e.Summary, NextEligibleAt: e.NextEligibleAt.Std(), Outcome: e.Outcome,
-		Workers: api.NearWorkers{
+		Workers: api.CandidateWorkers{
 			Live: e.Workers.Live, OnLane: e.Workers.OnLane, Matching: e.Workers.Matching,
-			Nearest: some(e.Workers.Nearest, func(w core.CandidateWorker) api.NearWorker { return api.NearWorker(w) }),
+			Nearest: some(e.Workers.Nearest, func(w core.CandidateWorker) api.CandidateWorker { return api.CandidateWorker(w) }),
 		},
 		Blockers: some(e.Blockers, func(b core.Blocker) api.Blocker {
 			return api.Blocker{Code: b.Code, Message: b.Message, Since: b.Since.Std(), Until: b.Until.Std(), Data: b.Data}
@@ -261,7 +261,7 @@ func explanationOf(e core.Explanation) api.Explanation {
 		}),
 	}
 	if e.Position != nil {
-		place := api.LinePlace(*e.Position)
+		place := api.QueuePosition(*e.Position)
 		shown.Position = &place
 	}
 	if r := e.Running; r != nil {

@@ -108,14 +108,14 @@ func (s *Service) settings(context.Context, Caller, *wire.None) (api.Settings, e
 }
 
 // doctor checks the store and the work in it (U113).
-func (s *Service) doctor(ctx context.Context, _ Caller, _ *wire.None) (api.Checkup, error) {
+func (s *Service) doctor(ctx context.Context, _ Caller, _ *wire.None) (api.HealthReport, error) {
 	all := each(s.engine.Doctor(ctx, engine.DefaultBounds()), func(c engine.Check) api.Check {
 		return api.Check{Name: c.Name, State: string(c.State), Detail: c.Detail, Hint: c.Hint}
 	})
 	if s.cfg.Checks != nil {
 		all = append(all, s.cfg.Checks()...)
 	}
-	return api.NewCheckup(all...), nil
+	return api.NewHealthReport(all...), nil
 }
 
 // integrity recomputes counters and indexes from the records (U113).

@@ -118,7 +118,7 @@ func (s *Service) revoke(ctx context.Context, c Caller, r *wire.RevokeRequest) (
 	}
 	request := engine.RevokeRequest{Hold: r.Body.Hold}
 	if h := r.Body.HandTo; h != nil {
-		request.HandTo = &engine.HandTo{WorkerID: h.WorkerID, InstanceID: h.InstanceID, Capabilities: h.Capabilities, GrantTTL: millis(h.GrantTTL)}
+		request.HandTo = &engine.Handoff{WorkerID: h.WorkerID, InstanceID: h.InstanceID, Capabilities: h.Capabilities, GrantTTL: millis(h.GrantTTL)}
 	}
 	revoked, err := s.engine.Revoke(ctx, c.operator(), given, request, op)
 	if err != nil {

@@ -27,16 +27,16 @@ func (s *Service) work() {
 func (c *Caller) claimKey() string { return cmp.Or(c.RequestKey, c.Key) }
 
 // register registers an instance (U60).
-func (s *Service) register(ctx context.Context, c Caller, r *wire.RegisterRequest) (api.Registered, error) {
+func (s *Service) register(ctx context.Context, c Caller, r *wire.RegisterRequest) (api.RegisterResult, error) {
 	b := &r.Body.Registration
 	a, err := s.engine.Register(ctx, c.worker(), core.Registration{
 		WorkerID: b.WorkerID, InstanceID: b.InstanceID, Namespaces: b.Namespaces, Lanes: b.Lanes, Kinds: b.Kinds,
 		Capabilities: b.Capabilities, MaxConcurrent: b.MaxConcurrent, LivenessTTLMS: millis(b.LivenessTTL), Version: b.Version, Labels: b.Labels,
 	})
 	if err != nil {
-		return api.Registered{}, err
+		return api.RegisterResult{}, err
 	}
-	return api.Registered{Outcome: a.Outcome, ExpiresAt: a.ExpiresAt.Std(), Drain: a.Drain, DrainedBy: a.DrainedBy}, nil
+	return api.RegisterResult{Outcome: a.Outcome, ExpiresAt: a.ExpiresAt.Std(), Drain: a.Drain, DrainedBy: a.DrainedBy}, nil
 }
 
 // heartbeat keeps an instance and its leases alive (U61).

@@ -23,7 +23,7 @@ var (
 		ID: "get_settings", Rule: "U113", Method: http.MethodGet, Path: "/v1/admin/settings", Roles: Admin, Only: everywhere,
 		Go: "Admin.Settings", Command: "config", Summary: "Show the effective settings and their sources", Status: []int{http.StatusOK},
 	}}
-	RunDoctor = Call[None, api.Checkup]{&Operation{
+	RunDoctor = Call[None, api.HealthReport]{&Operation{
 		ID: "run_doctor", Rule: "U113", Method: http.MethodGet, Path: "/v1/admin/doctor", Roles: Admin, Only: everywhere,
 		Go: "Admin.Doctor", Command: "doctor", Summary: "Check store and server", Status: []int{http.StatusOK},
 	}}

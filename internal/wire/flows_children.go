@@ -18,7 +18,7 @@ var (
 		Go: "Executions.NamedInput", Command: "input --name", Summary: "Return the result that a member received from another one, unchanged",
 		Status: []int{http.StatusOK, http.StatusNoContent}, Raw: true,
 	}}
-	SpawnChildren = Call[SpawnRequest, api.Spawned]{&Operation{
+	SpawnChildren = Call[SpawnRequest, api.SpawnResult]{&Operation{
 		ID: "spawn_children", Rule: "U75", Method: http.MethodPost, Path: "/v1/executions/{id}/spawn", Roles: Work,
 		Go: "Work.Do(spawn)", NoCommand: workerOnly, Summary: "Start children of a running execution, and optionally wait for them", Status: []int{http.StatusOK},
 	}}

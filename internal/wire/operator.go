@@ -122,7 +122,7 @@ type RevokeRequest struct {
 	Body struct {
 		ActionFields
 		Hold   bool        `json:"hold,omitempty" doc:"Also hold the execution."`
-		HandTo *api.HandTo `json:"hand_to,omitempty" doc:"Also reserve the execution for this worker."`
+		HandTo *api.Handoff `json:"hand_to,omitempty" doc:"Also reserve the execution for this worker."`
 	}
 }
 

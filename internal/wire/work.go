@@ -17,7 +17,7 @@ var orOverride = map[Role]Condition{Operate: WithOverride}
 
 // Operations of the worker protocol. For those with a lease, the Go call is Work.Do with its command.
 var (
-	RegisterWorker = Call[RegisterRequest, api.Registered]{&Operation{
+	RegisterWorker = Call[RegisterRequest, api.RegisterResult]{&Operation{
 		ID: "register_worker", Rule: "U60", Method: http.MethodPost, Path: "/v1/workers", Roles: Work,
 		Go: "Work.Register", Command: "work", Summary: "Register a worker instance", Status: []int{http.StatusOK},
 	}}

@@ -193,7 +193,7 @@ func (m *machine) revoke() {
 	refused := base.Code("")
 	if m.d.rarely("hand to", 2) {
 		i := pickOne(m.d, "instance", crew...)
-		r.HandTo = &engine.HandTo{WorkerID: workerOf(i.id), InstanceID: i.id, Capabilities: i.caps, GrantTTL: 5000}
+		r.HandTo = &engine.Handoff{WorkerID: workerOf(i.id), InstanceID: i.id, Capabilities: i.caps, GrantTTL: 5000}
 		if refused = m.refusal("grant", j, i); refused == "" {
 			m.w.take(j, false)
 			m.w.promise(j, i.id, 5000)

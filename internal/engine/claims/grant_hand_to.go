@@ -14,12 +14,12 @@ import (
 
 // RevokeRequest says how a lease is taken away (L113).
 type RevokeRequest struct {
-	Hold   bool    // hold the execution first, so that no other worker takes it over
-	HandTo *HandTo // grant it to this worker in the same transaction; nil: to none
+	Hold   bool     // hold the execution first, so that no other worker takes it over
+	HandTo *Handoff // grant it to this worker in the same transaction; nil: to none
 }
 
-// HandTo names the worker that is to continue.
-type HandTo struct {
+// Handoff names the worker that is to continue.
+type Handoff struct {
 	WorkerID     string
 	InstanceID   string
 	Capabilities []string
@@ -57,7 +57,7 @@ func (e *Claims) Revoke(ctx context.Context, c txn.Caller, id base.GivenID, r Re
 }
 
 // normalize checks the arguments and fills in the time of the grant.
-func (to *HandTo) normalize() (err error) {
+func (to *Handoff) normalize() (err error) {
 	if to == nil {
 		return nil
 	}
@@ -85,7 +85,7 @@ func Under(object string, err error) error {
 
 // handOver promises the execution whose lease was just taken away to the worker. If that cannot be, the answer says why and nothing else
 // changes.
-func (to *HandTo) handOver(u *txn.Tx, c txn.Caller, ent *txn.Row, answer *Revoked) {
+func (to *Handoff) handOver(u *txn.Tx, c txn.Caller, ent *txn.Row, answer *Revoked) {
 	if answer.Outcome != "revoked" {
 		answer.Grant = to.standing(u, ent.Exec)
 		return
@@ -124,7 +124,7 @@ func refusalOf(err error) *base.Error {
 }
 
 // standing is the grant that is out for the worker already; nil: there is none.
-func (to *HandTo) standing(u *txn.Tx, x *core.Execution) *Grant {
+func (to *Handoff) standing(u *txn.Tx, x *core.Execution) *Grant {
 	ring, err := admin.Ring(u)
 	if err != nil || !x.GrantedTo(to.WorkerID, to.InstanceID) {
 		return nil
@@ -137,7 +137,7 @@ func (to *HandTo) standing(u *txn.Tx, x *core.Execution) *Grant {
 }
 
 // tellAgain completes a recorded answer with the key, which is never recorded, while the grant is out.
-func (to *HandTo) tellAgain(u *txn.Tx, x *core.Execution, answer *Revoked) error {
+func (to *Handoff) tellAgain(u *txn.Tx, x *core.Execution, answer *Revoked) error {
 	recorded := answer.Grant
 	answer.Grant = nil
 	if now := to.standing(u, x); recorded != nil && now != nil && now.ExpiresAt == recorded.ExpiresAt {

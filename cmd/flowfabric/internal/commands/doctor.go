@@ -59,7 +59,7 @@ func (s *session) printChecks(checks []api.Check) error {
 	if err := show.All(s.printer, checkView, checks); err != nil {
 		return err
 	}
-	if !api.NewCheckup(checks...).OK {
+	if !api.NewHealthReport(checks...).OK {
 		return show.Exit(show.ExitFailed)
 	}
 	return nil

@@ -24,7 +24,7 @@ func revoke(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, f *verb
 }
 
 // handTo returns the registered data of the instance that takes over; nil if none was named.
-func (f *verbFlags) handTo(ctx context.Context, c *flowfabric.Client) (*api.HandTo, error) {
+func (f *verbFlags) handTo(ctx context.Context, c *flowfabric.Client) (*api.Handoff, error) {
 	if f.instanceID == "" {
 		if f.given("grant-ttl") {
 			return nil, show.Invalid("--grant-ttl", "name the instance with --hand-to", "a grant needs an instance")
@@ -35,7 +35,7 @@ func (f *verbFlags) handTo(ctx context.Context, c *flowfabric.Client) (*api.Hand
 	if err != nil {
 		return nil, err
 	}
-	return &api.HandTo{WorkerID: worker.WorkerID, InstanceID: worker.InstanceID, Capabilities: worker.Capabilities, GrantTTL: f.grantTTL}, nil
+	return &api.Handoff{WorkerID: worker.WorkerID, InstanceID: worker.InstanceID, Capabilities: worker.Capabilities, GrantTTL: f.grantTTL}, nil
 }
 
 // revoked shows the answer with the grant key, which the caller must pass to the worker.
