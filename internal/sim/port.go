@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -28,6 +29,8 @@ type turn struct {
 func compareTurns(a, b *turn) int {
 	return cmp.Or(cmp.Compare(a.p.index, b.p.index), cmp.Compare(a.p.life, b.p.life), cmp.Compare(a.call, b.call), cmp.Compare(a.key, b.key), cmp.Compare(a.arrival, b.arrival))
 }
+
+func compareIDs(a, b base.UUID) int { return bytes.Compare(a[:], b[:]) }
 
 // verdict is what happens to a call.
 type verdict struct {
@@ -208,7 +211,7 @@ func (t *session) Load(ctx context.Context, want store.Want) (loaded *store.Load
 // Commit waits for its turn. If the answer is lost, no caller learns when the changes are durable.
 func (t *session) Commit(ctx context.Context, ch *store.Changes) error {
 	slices.SortFunc(ch.AddTimers, func(a, b store.Timer) int { // the engine collects them in no order, and their numbers would show that
-		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Kind, b.Kind))
+		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Kind, b.Kind), slices.CompareFunc(a.IDs, b.IDs, compareIDs), slices.Compare(a.Texts, b.Texts))
 	})
 	safe := ch.Safe
 	ch.Safe = nil

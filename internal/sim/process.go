@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/clock"
@@ -46,16 +47,29 @@ type ears struct {
 	missing bool      // something was lost while it was
 }
 
-// hostClock is the clock of a host, which differs from those of others.
-type hostClock struct{ ahead time.Duration }
+// hostClock is the clock of a host, which differs from those of others. No two timers of a history fire at the same instant: the runtime wakes
+// those that do in any order, and the same seed would give two histories.
+type hostClock struct {
+	ahead  time.Duration
+	timers *atomic.Int64 // that were started in this history
+}
 
 func (c hostClock) Now() time.Time { return clock.System().Now().Add(c.ahead) }
 
-func (c hostClock) NewTimer(d time.Duration) *clock.Timer { return clock.System().NewTimer(d) }
-
-func (c hostClock) NewTimerAt(at time.Time) *clock.Timer {
-	return clock.System().NewTimer(at.Sub(c.Now()))
+func (c hostClock) NewTimer(d time.Duration) *clock.Timer {
+	if d <= 0 {
+		return clock.System().NewTimer(0)
+	}
+	// Up to grid later than asked for, at a place of its own.
+	now := clock.System().Now()
+	at := now.Add(d + grid - 1).Truncate(grid).Add(time.Duration(c.timers.Add(1) % int64(grid)))
+	return clock.System().NewTimer(at.Sub(now))
 }
+
+// grid is so wide that it has a place for every timer that is pending at a time.
+const grid = 100 * time.Microsecond
+
+func (c hostClock) NewTimerAt(at time.Time) *clock.Timer { return c.NewTimer(at.Sub(c.Now())) }
 
 // source draws for one process.
 type source struct {
@@ -87,7 +101,7 @@ func newSource(seed, stream uint64) *source {
 func (w *World) start(index int) *process {
 	life := w.lives[index]
 	w.lives[index]++
-	p := &process{w: w, index: index, life: life, host: hostClock{w.skew[index]}, dead: make(chan struct{}), opened: make(chan struct{})}
+	p := &process{w: w, index: index, life: life, host: hostClock{w.skew[index], &w.timers}, dead: make(chan struct{}), opened: make(chan struct{})}
 	p.port = &port{p: p}
 	p.port.s = w.db.Open(memory.Process{Clock: p.host, Gate: p.port.gate})
 	ids, draws := newSource(w.seed, uint64(1000+100*index+life)), newSource(w.seed, uint64(5000+100*index+life))
@@ -185,7 +199,7 @@ func (p *process) hears(hint store.Hint, hear func(store.Hint)) {
 }
 
 func (p *process) hearLater(hint store.Hint, hear func(store.Hint)) {
-	timer := clock.System().NewTimer(1200 * time.Millisecond)
+	timer := p.host.NewTimer(1200 * time.Millisecond)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing/synctest"
 	"time"
 
@@ -18,15 +19,16 @@ import (
 
 // World is one history under way. Its methods are called by the driver, the one goroutine that decides what happens next, except where they say so.
 type World struct {
-	seed  uint64
-	sched *rand.Rand // decides which call goes on next
-	db    *memory.Database
-	key   *keyring.SeedCommand
-	began time.Time
-	lives []int
-	skew  []time.Duration
-	procs []*process
-	all   sync.WaitGroup // every goroutine that was started
+	seed   uint64
+	sched  *rand.Rand // decides which call goes on next
+	db     *memory.Database
+	key    *keyring.SeedCommand
+	began  time.Time
+	lives  []int
+	skew   []time.Duration
+	timers atomic.Int64 // that processes have started
+	procs  []*process
+	all    sync.WaitGroup // every goroutine that was started
 
 	mu       sync.Mutex
 	arrivals []*turn
@@ -52,7 +54,7 @@ func newWorld(seed uint64, processes int) *World {
 		key: signingKey(), began: clock.System().Now(), lives: make([]int, processes), skew: make([]time.Duration, processes),
 		procs: make([]*process, processes), bell: make(chan struct{}, 1), print: 14695981039346656037,
 	}
-	w.db = memory.New(memory.Config{Seed: seed})
+	w.db = memory.New(memory.Config{Seed: seed, Clock: hostClock{0, &w.timers}})
 	w.journal = newJournal(w)
 	return w
 }

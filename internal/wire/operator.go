@@ -121,7 +121,7 @@ type RevokeRequest struct {
 	ByID
 	Body struct {
 		ActionFields
-		Hold   bool        `json:"hold,omitempty" doc:"Also hold the execution."`
+		Hold   bool         `json:"hold,omitempty" doc:"Also hold the execution."`
 		HandTo *api.Handoff `json:"hand_to,omitempty" doc:"Also reserve the execution for this worker."`
 	}
 }

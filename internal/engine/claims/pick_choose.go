@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -54,6 +55,7 @@ func (k *pick) gather() {
 			lane.unsurveyed = nil // a class that is not surveyed by this pick is announced as news (putBack)
 		}
 	}
+	slices.SortFunc(k.survey, func(a, b *core.Class) int { return cmp.Compare(a.ID, b.ID) })
 }
 
 // openLanes returns the candidates of the group in lanes that allow picks, in order of their names.
@@ -186,6 +188,7 @@ func (k *pick) few(most int) (all []*classQueue, ok bool) {
 			}
 		}
 	}
+	slices.SortFunc(all, (*classQueue).compare) // queues are announced in any order
 	return all, len(all) <= most
 }
 

@@ -1,6 +1,7 @@
 package claims
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"slices"
@@ -101,6 +102,10 @@ type classQueue struct {
 func (q *classQueue) takes() bool { return q.maybe && q.full == "" }
 
 func (q *classQueue) id() queueID { return queueID{q.class.ID, q.block} }
+
+func (q *classQueue) compare(other *classQueue) int {
+	return cmp.Or(cmp.Compare(q.class.ID, other.class.ID), cmp.Compare(q.block, other.block))
+}
 
 func newPicker(e *Claims) *picker {
 	return &picker{

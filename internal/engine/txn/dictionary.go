@@ -1,6 +1,7 @@
 package txn
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -244,6 +245,10 @@ func (d *dictionaryCache) gathered(name ClassName, want core.Class) []core.Class
 			all = append(all, class.(core.Class))
 		}
 		return len(all) < mostGathered
+	})
+	slices.SortFunc(all[1:], func(a, b core.Class) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Lane, b.Lane), cmp.Compare(a.Kind, b.Kind),
+			cmp.Compare(a.FairnessKey, b.FairnessKey), cmp.Compare(a.Needs, b.Needs), slices.Compare(a.Capabilities, b.Capabilities))
 	})
 	return all
 }

@@ -1,6 +1,7 @@
 package txn
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core/base"
@@ -38,7 +39,7 @@ func (u *Tx) writes() (locks []store.Lock) {
 	for _, doc := range slices.Concat(u.Changes.NewDocs, u.Changes.PutDocs) {
 		locks = append(locks, store.Lock{Doc: doc.DocRef})
 	}
-	for key := range u.Changes.Counters {
+	for _, key := range slices.Sorted(maps.Keys(u.Changes.Counters)) {
 		locks = append(locks, store.Lock{Counter: key})
 	}
 	if u.Changes.RaisesDictionary() {

@@ -130,17 +130,21 @@ func (h *heldRows) part(u *Tx, batch []*Request, err error, own *heldLine) ([]*R
 	}
 	var free []*Request
 	apart := map[store.Lock][]*Request{}
+	var order []store.Lock
 	for _, r := range batch {
 		if lock, found := h.e.needs(u, r, held); found {
+			if apart[lock] == nil {
+				order = append(order, lock)
+			}
 			apart[lock] = append(apart[lock], r)
 		} else {
 			free = append(free, r)
 		}
 	}
-	for lock, requests := range apart {
-		h.add(lock, own, requests...)
-	}
 	if len(apart) > 0 {
+		for _, lock := range order {
+			h.add(lock, own, apart[lock]...)
+		}
 		return free, errSetApart
 	}
 	h.e.Dispatcher.Held(held) // no command needs them: they were locked for work that is handed over

@@ -221,7 +221,8 @@ func (s *sweeper) handle(ctx context.Context, since string, timers []store.Timer
 	for _, timer := range timers {
 		kinds[timer.Kind] = append(kinds[timer.Kind], timer)
 	}
-	for kind, list := range kinds {
+	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+		list := kinds[kind]
 		if s.e.isWork(kind) {
 			s.workOn(ctx, since, kind, list)
 			continue
