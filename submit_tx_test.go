@@ -123,13 +123,13 @@ func TestU137_L117_a_repeat_in_a_transaction_is_one_though_the_namespace_takes_n
 	key := must[*api.NewAPIKey](t)(w.Admin().APIKeys().Create(ctx, api.APIKeySettings{
 		Name: "shop", Roles: []string{"submit"}, Namespaces: []string{"default"},
 	}))
-	guest := &world{Client: connect(t, listener.URL, flowfabric.ConnectConfig{APIKey: key.Secret}), url: w.url}
+	external := &world{Client: connect(t, listener.URL, flowfabric.ConnectConfig{APIKey: key.Secret}), url: w.url}
 	asked := echo.Submission(flowfabric.Text("large"))
 	asked.IdempotencyKey = "once"
 	var first flowfabric.ID
 	for _, most := range []int{0, 4} {
 		must[*api.Namespace](t)(w.Admin().Namespaces().Put(ctx, "default", api.NamespaceSettings{MaxPayloadBytes: most}))
-		for _, from := range []*world{guest, w} {
+		for _, from := range []*world{external, w} {
 			submit, commit, _ := ownTx(t, from)
 			made, err := submit(asked)
 			if err != nil {

@@ -47,25 +47,25 @@ func Open(ctx context.Context, address string, cfg ...Config) (*flowfabric.Clien
 
 // SubmitSQLTx is sqlite.SubmitSQLTx or postgres.SubmitSQLTx, as the store of the client or of its server is.
 func SubmitSQLTx(ctx context.Context, c *flowfabric.Client, tx *sql.Tx, s flowfabric.Submission) (*flowfabric.Execution, error) {
-	return inprocess.SubmitTx(ctx, c, tx, s, guests)
+	return inprocess.SubmitTx(ctx, c, tx, s, externalTxs)
 }
 
 // CompleteSQLTx is sqlite.CompleteSQLTx or postgres.CompleteSQLTx, as the store of the task is.
 func CompleteSQLTx(ctx context.Context, tx *sql.Tx, t *flowfabric.Task, result any) error {
-	return t.CompleteIn(ctx, inprocess.LeaveTx(tx, guests), result)
+	return t.CompleteIn(ctx, inprocess.LeaveTx(tx, externalTxs), result)
 }
 
 // StepSQLTx is sqlite.StepSQLTx or postgres.StepSQLTx, as the store of the task is.
 func StepSQLTx[T any](ctx context.Context, tx *sql.Tx, t *flowfabric.Task, name string, do func(ctx context.Context) (T, error)) (T, error) {
-	return flowfabric.StepIn(ctx, t, inprocess.LeaveTx(tx, guests), name, do)
+	return flowfabric.StepIn(ctx, t, inprocess.LeaveTx(tx, externalTxs), name, do)
 }
 
 // SuspendSQLTx is sqlite.SuspendSQLTx or postgres.SuspendSQLTx, as the store of the task is.
 func SuspendSQLTx(ctx context.Context, tx *sql.Tx, t *flowfabric.Task, s flowfabric.Suspension) (*flowfabric.Resume, error) {
-	return t.SuspendIn(ctx, inprocess.LeaveTx(tx, guests), s)
+	return t.SuspendIn(ctx, inprocess.LeaveTx(tx, externalTxs), s)
 }
 
-var guests = inprocess.Guests{kindSQLite: sqlitestore.NewGuest, kindPostgres: postgresstore.NewGuest}
+var externalTxs = inprocess.ExternalTxs{kindSQLite: sqlitestore.NewExternalTx, kindPostgres: postgresstore.NewExternalTx}
 
 // MigrateConfig says how to migrate. The zero value brings a store up to date.
 type MigrateConfig = postgres.MigrateConfig

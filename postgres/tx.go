@@ -15,18 +15,18 @@ import (
 // leaves the transaction usable. The engines hear of it with the commit and file the work at once; where they hear no notifications,
 // because a pooler stands between, within a second.
 //
-// A client of Connect submits so too: the server adopts what it finds in its database.
+// A client of Connect submits so too: the server takes over what it finds in its database.
 //
 // The execution it returns is what the commit will make, or, if the key or the id was used before, the one that exists, as it is.
 //
 // Codes: those of Client.Submit, and wrong_database when tx is not on the store's database.
 func SubmitTx(ctx context.Context, c *flowfabric.Client, tx pgx.Tx, s flowfabric.Submission) (*flowfabric.Execution, error) {
-	return inprocess.SubmitTx(ctx, c, tx, s, guests)
+	return inprocess.SubmitTx(ctx, c, tx, s, externalTxs)
 }
 
 // SubmitSQLTx is SubmitTx for database/sql.
 func SubmitSQLTx(ctx context.Context, c *flowfabric.Client, tx *sql.Tx, s flowfabric.Submission) (*flowfabric.Execution, error) {
-	return inprocess.SubmitTx(ctx, c, tx, s, guests)
+	return inprocess.SubmitTx(ctx, c, tx, s, externalTxs)
 }
 
 // CompleteTx ends the work with a result inside a transaction of the handler's own, on the database of the store: the work has
@@ -49,12 +49,12 @@ func SubmitSQLTx(ctx context.Context, c *flowfabric.Client, tx *sql.Tx, s flowfa
 // store_unavailable while another transaction holds the execution for long, upgrade_pending while programs may use the store that do not
 // understand such outcomes, wrong_database.
 func CompleteTx(ctx context.Context, tx pgx.Tx, t *flowfabric.Task, result any) error {
-	return t.CompleteIn(ctx, inprocess.LeaveTx(tx, guests), result)
+	return t.CompleteIn(ctx, inprocess.LeaveTx(tx, externalTxs), result)
 }
 
 // CompleteSQLTx is CompleteTx for database/sql.
 func CompleteSQLTx(ctx context.Context, tx *sql.Tx, t *flowfabric.Task, result any) error {
-	return t.CompleteIn(ctx, inprocess.LeaveTx(tx, guests), result)
+	return t.CompleteIn(ctx, inprocess.LeaveTx(tx, externalTxs), result)
 }
 
 // StepTx is flowfabric.Step inside a transaction of the handler's own, on the database of the store: what do writes in the
@@ -69,12 +69,12 @@ func CompleteSQLTx(ctx context.Context, tx *sql.Tx, t *flowfabric.Task, result a
 //
 // Codes: those of flowfabric.Step, execution_not_found, store_unavailable, upgrade_pending, wrong_database.
 func StepTx[T any](ctx context.Context, tx pgx.Tx, t *flowfabric.Task, name string, do func(ctx context.Context) (T, error)) (T, error) {
-	return flowfabric.StepIn(ctx, t, inprocess.LeaveTx(tx, guests), name, do)
+	return flowfabric.StepIn(ctx, t, inprocess.LeaveTx(tx, externalTxs), name, do)
 }
 
 // StepSQLTx is StepTx for database/sql.
 func StepSQLTx[T any](ctx context.Context, tx *sql.Tx, t *flowfabric.Task, name string, do func(ctx context.Context) (T, error)) (T, error) {
-	return flowfabric.StepIn(ctx, t, inprocess.LeaveTx(tx, guests), name, do)
+	return flowfabric.StepIn(ctx, t, inprocess.LeaveTx(tx, externalTxs), name, do)
 }
 
 // SuspendTx is Task.TrySuspend inside a transaction of the handler's own, on the database of the store: the work waits if and only if
@@ -91,12 +91,12 @@ func StepSQLTx[T any](ctx context.Context, tx *sql.Tx, t *flowfabric.Task, name 
 //
 // Codes: those of Task.Suspend, execution_not_found, store_unavailable, upgrade_pending, wrong_database.
 func SuspendTx(ctx context.Context, tx pgx.Tx, t *flowfabric.Task, s flowfabric.Suspension) (*flowfabric.Resume, error) {
-	return t.SuspendIn(ctx, inprocess.LeaveTx(tx, guests), s)
+	return t.SuspendIn(ctx, inprocess.LeaveTx(tx, externalTxs), s)
 }
 
 // SuspendSQLTx is SuspendTx for database/sql.
 func SuspendSQLTx(ctx context.Context, tx *sql.Tx, t *flowfabric.Task, s flowfabric.Suspension) (*flowfabric.Resume, error) {
-	return t.SuspendIn(ctx, inprocess.LeaveTx(tx, guests), s)
+	return t.SuspendIn(ctx, inprocess.LeaveTx(tx, externalTxs), s)
 }
 
-var guests = inprocess.Guests{"postgres": postgres.NewGuest}
+var externalTxs = inprocess.ExternalTxs{"postgres": postgres.NewExternalTx}

@@ -13,7 +13,7 @@ import (
 // leaves the transaction usable. The engine files the work within a second of the commit; Client.Nudge after the commit makes that
 // immediate.
 //
-// A client of Connect submits so too: the server adopts what it finds in its file.
+// A client of Connect submits so too: the server takes over what it finds in its file.
 //
 // SQLite has one writer: open the file with _txlock=immediate and a busy timeout, and keep the transaction short. A transaction that
 // was begun without it waits for its turn here; if it has read before, and something else wrote since, SQLite lets it write no more:
@@ -23,7 +23,7 @@ import (
 //
 // Codes: those of Client.Submit, and wrong_database when tx is not on the store's file.
 func SubmitSQLTx(ctx context.Context, c *flowfabric.Client, tx *sql.Tx, s flowfabric.Submission) (*flowfabric.Execution, error) {
-	return inprocess.SubmitTx(ctx, c, tx, s, guests)
+	return inprocess.SubmitTx(ctx, c, tx, s, externalTxs)
 }
 
 // CompleteSQLTx ends the work with a result inside a transaction of the handler's own, on the file of the store: the work has succeeded
@@ -40,7 +40,7 @@ func SubmitSQLTx(ctx context.Context, c *flowfabric.Client, tx *sql.Tx, s flowfa
 // Codes: stale_lease, lease_revoked, execution_not_active, execution_not_found, payload_too_large, invalid_argument,
 // store_unavailable, upgrade_pending, wrong_database.
 func CompleteSQLTx(ctx context.Context, tx *sql.Tx, t *flowfabric.Task, result any) error {
-	return t.CompleteIn(ctx, inprocess.LeaveTx(tx, guests), result)
+	return t.CompleteIn(ctx, inprocess.LeaveTx(tx, externalTxs), result)
 }
 
 // StepSQLTx is flowfabric.Step inside a transaction of the handler's own, on the file of the store: what do writes in the transaction
@@ -52,7 +52,7 @@ func CompleteSQLTx(ctx context.Context, tx *sql.Tx, t *flowfabric.Task, result a
 //
 // Codes: those of flowfabric.Step, execution_not_found, upgrade_pending, wrong_database.
 func StepSQLTx[T any](ctx context.Context, tx *sql.Tx, t *flowfabric.Task, name string, do func(ctx context.Context) (T, error)) (T, error) {
-	return flowfabric.StepIn(ctx, t, inprocess.LeaveTx(tx, guests), name, do)
+	return flowfabric.StepIn(ctx, t, inprocess.LeaveTx(tx, externalTxs), name, do)
 }
 
 // SuspendSQLTx is Task.TrySuspend inside a transaction of the handler's own, on the file of the store: the work waits if and only if
@@ -68,7 +68,7 @@ func StepSQLTx[T any](ctx context.Context, tx *sql.Tx, t *flowfabric.Task, name 
 //
 // Codes: those of Task.Suspend, execution_not_found, upgrade_pending, wrong_database.
 func SuspendSQLTx(ctx context.Context, tx *sql.Tx, t *flowfabric.Task, s flowfabric.Suspension) (*flowfabric.Resume, error) {
-	return t.SuspendIn(ctx, inprocess.LeaveTx(tx, guests), s)
+	return t.SuspendIn(ctx, inprocess.LeaveTx(tx, externalTxs), s)
 }
 
-var guests = inprocess.Guests{"sqlite": sqlite.NewGuest}
+var externalTxs = inprocess.ExternalTxs{"sqlite": sqlite.NewExternalTx}

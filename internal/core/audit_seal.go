@@ -28,9 +28,9 @@ func (c *AuditChain) SealedUnder(key keyring.AuditKey, namespace string) bool {
 	return !key.IsZero() && hmac.Equal(c.Seal, c.seal(key, namespace))
 }
 
-// Adopt puts a chain without a seal under the key: the next row is the first that cannot have been written without the key. A chain that has a seal
+// StartSeal puts a chain without a seal under the key: the next row is the first that cannot have been written without the key. A chain that has a seal
 // was sealed under another key, which is lost, so it counts as altered.
-func (c *AuditChain) Adopt() {
+func (c *AuditChain) StartSeal() {
 	if c.Seal != nil || !c.Possible() {
 		c.MarkAltered()
 	}

@@ -19,7 +19,7 @@ type failing struct {
 
 // failAttempt ends the attempt and either schedules a retry or fails x (L90..L93).
 func (x *Execution) failAttempt(fx *Effects, f failing) FailAnswer {
-	x.adoptRetry(f.byDefault)
+	x.applyRetryDefault(f.byDefault)
 	retryAt, rule, reason := x.decideRetry(fx, f)
 	late := f.lapse != nil
 	if reason != ReasonNone {
@@ -70,8 +70,8 @@ func (x *Execution) decideRetry(fx *Effects, f failing) (retryAt base.Time, rule
 	return retryAt, rule, ReasonNone
 }
 
-// adoptRetry makes the default of the worker whose attempt fails apply from now on in this run, unless the submission states the retries.
-func (x *Execution) adoptRetry(byDefault *RetryPolicy) {
+// applyRetryDefault makes the default of the worker whose attempt fails apply from now on in this run, unless the submission states the retries.
+func (x *Execution) applyRetryDefault(byDefault *RetryPolicy) {
 	if byDefault == nil || x.RetryOrigin == RetryGiven {
 		return
 	}

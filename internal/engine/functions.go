@@ -24,14 +24,14 @@ func OrderNamed(name string) (order store.Order, ok bool) { return work.OrderNam
 // DefaultBounds are good for production.
 func DefaultBounds() Bounds { return inspect.DefaultBounds() }
 
-// SubmitAsGuest leaves a submission in the user's own transaction on a store whose engine runs elsewhere (U137).
-func SubmitAsGuest(ctx context.Context, g store.Guest, c Caller, limits base.Limits, tx any, s core.Submission) (answer TxAnswer, filed bool, err error) {
-	return work.SubmitAsGuest(ctx, g, c, limits, tx, s)
+// SubmitInTx leaves a submission in the user's own transaction on a store whose engine runs elsewhere (U137).
+func SubmitInTx(ctx context.Context, g store.ExternalTx, c Caller, limits base.Limits, tx any, s core.Submission) (answer TxAnswer, filed bool, err error) {
+	return work.SubmitInTx(ctx, g, c, limits, tx, s)
 }
 
-// LeaveAsGuest leaves a worker's command in the user's own transaction on a store whose engine runs elsewhere.
-func LeaveAsGuest(ctx context.Context, g store.TxOutcomes, c Caller, limits base.Limits, tx any, o TxOutcome) (TxOutcomeAnswer, error) {
-	return work.LeaveAsGuest(ctx, g, c, limits, tx, o)
+// LeaveInTx leaves a worker's command in the user's own transaction on a store whose engine runs elsewhere.
+func LeaveInTx(ctx context.Context, g store.TxOutcomes, c Caller, limits base.Limits, tx any, o TxOutcome) (TxOutcomeAnswer, error) {
+	return work.LeaveInTx(ctx, g, c, limits, tx, o)
 }
 
 // SameWorkAs reports whether a submission is for the work of an execution, as a repeat under one id is (L85). known has the policy that the

@@ -252,7 +252,7 @@ type Loaded struct {
 	Keys        map[Key]KeyRow
 	Executions  map[base.UUID]*core.Execution // requested and picked
 	Held        []base.UUID                   // executions that another transaction holds (SkipLocked)
-	Unfiled     []base.UUID                   // requested, but still submissions in the inbox
+	NotIngested []base.UUID                   // requested, but still submissions in the inbox
 	Unreadable  map[base.UUID]error           // executions whose bytes cannot be read (SkipUnreadable); Picked contains their rows nevertheless
 	Picked      []QueueRow                    // in order of want.Pick, then of the queue
 	LeftOut     bool                          // there were more rows than PickBest
@@ -474,9 +474,9 @@ type LockedTx struct {
 	Owned     map[Owned][]Doc
 }
 
-// Guest accepts submissions and outcomes for a store that this process has not opened, using only a transaction on its database. Like TxSubmitter it
+// ExternalTx accepts submissions and outcomes for a store that this process has not opened, using only a transaction on its database. Like TxSubmitter it
 // returns wrong_database, and leaves the transaction usable after a refusal.
-type Guest interface {
+type ExternalTx interface {
 	TxSubmitter
 	TxOutcomes
 	// Glance reads through the transaction what the checks of a submission need: the clock, the lane of that name, and a small record without
@@ -484,7 +484,7 @@ type Guest interface {
 	Glance(ctx context.Context, tx any, lane string, ref DocRef) (Glance, error)
 }
 
-// Glance is what a Guest reads of a store.
+// Glance is what an ExternalTx reads of a store.
 type Glance struct {
 	Now  base.Time
 	Lane *core.LaneSettings

@@ -248,7 +248,7 @@ func (e *Admin) makeAuditKey(ctx context.Context) error {
 	var random [32]byte
 	crand.Read(random[:]) // never fails
 	key := set.MakeAuditKey(e.sealing(), random)
-	if err := adoptChains(ctx, u, key); err != nil {
+	if err := sealChains(ctx, u, key); err != nil {
 		return err
 	}
 	u.PutDoc(store.Doc{DocRef: KeySetRef, Body: set.Encode()})
@@ -260,9 +260,9 @@ func (e *Admin) makeAuditKey(ctx context.Context) error {
 	return nil
 }
 
-// adoptChains puts every chain under a new key, and creates the lists. Lists that exist already belong to a key that was lost: they count as
+// sealChains puts every chain under a new key, and creates the lists. Lists that exist already belong to a key that was lost: they count as
 // altered, and so do chains with a seal.
-func adoptChains(ctx context.Context, u *txn.Tx, key keyring.AuditKey) error {
+func sealChains(ctx context.Context, u *txn.Tx, key keyring.AuditKey) error {
 	if err := u.Load(ctx, store.Want{Scans: []store.Scan{{Kind: DocAuditChain}}}); err != nil {
 		return err
 	}
@@ -279,7 +279,7 @@ func adoptChains(ctx context.Context, u *txn.Tx, key keyring.AuditKey) error {
 		if err != nil {
 			return err
 		}
-		head.Adopt()
+		head.StartSeal()
 		head.SealUnder(key, ref.Key)
 		rolls[core.AuditRollOf(ref.Key)].Add(ref.Key)
 		body, _ := json.Marshal(head)

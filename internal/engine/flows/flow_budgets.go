@@ -18,7 +18,7 @@ func (s *submitFlow) planBudgets(ctx context.Context) error {
 		return err
 	}
 	s.budgets, err = s.e.PlanOwn(ctx, s.s.Namespace, core.BudgetScope{Type: core.ScopeFlow, Value: s.flow.UUID.String()}, definitions)
-	s.adoptParents(s.budgets.List)
+	s.allowParents(s.budgets.List)
 	return err
 }
 

@@ -47,7 +47,7 @@ func (g *growth) doubtful(ctx context.Context, look store.Want) bool {
 	}
 	look.SkipUnreadable = true
 	found, err := g.e.Store.Read(ctx, look)
-	if err != nil || len(found.Executions)+len(found.Unreadable)+len(found.Unfiled)+len(found.Keys)+len(found.Docs) > 0 {
+	if err != nil || len(found.Executions)+len(found.Unreadable)+len(found.NotIngested)+len(found.Keys)+len(found.Docs) > 0 {
 		return true
 	}
 	dict, err := g.e.Dict.At(ctx, found.Dictionary)

@@ -267,15 +267,15 @@ func (g *growth) judgeSubflows(ctx context.Context, c txn.Caller, nodes []core.F
 		}
 		return nil
 	})
-	g.adoptParents(nil)
+	g.allowParents(nil)
 	if g.late != nil {
 		return nil
 	}
 	return err
 }
 
-// adoptParents accepts budgets of sub-flows whose parents the request makes itself, own among them: those exist when the sub-flow begins.
-func (g *growth) adoptParents(own []limits.OwnBudget) {
+// allowParents accepts budgets of sub-flows whose parents the request makes itself, own among them: those exist when the sub-flow begins.
+func (g *growth) allowParents(own []limits.OwnBudget) {
 	made := map[string]bool{}
 	note := func(budgets []limits.OwnBudget) {
 		for i := range budgets {

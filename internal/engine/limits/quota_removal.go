@@ -96,7 +96,7 @@ func (e *Admission) checkQuotaUnused(ctx context.Context, id string) error {
 	if err := e.Follower.ReachAll(ctx); err != nil { // so that everything that exists is counted
 		return err
 	}
-	if dict, err = e.dictionaryNow(ctx); err != nil { // with the classes of what was adopted
+	if dict, err = e.dictionaryNow(ctx); err != nil { // with the classes of what was ingested
 		return err
 	}
 	for some := range slices.Chunk(ClassesOf(dict, id, everyClass), ClassesAsked) {

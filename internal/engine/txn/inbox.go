@@ -18,7 +18,7 @@ func (e *Engine) Ingest(ctx context.Context) {
 }
 
 // Appeared reports whether an execution that was not found is worth another look: the execution exists now, or the inbox has something that is then
-// adopted. Both are read in one snapshot, because another process may adopt it between two.
+// ingested. Both are read in one snapshot, because another process may ingest it between two.
 func (e *Engine) Appeared(ctx context.Context, id base.UUID) bool {
 	loaded, err := e.Store.Read(ctx, store.Want{Executions: []base.UUID{id}, Inbox: 1})
 	if err != nil {

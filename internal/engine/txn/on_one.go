@@ -56,7 +56,7 @@ func (o *OnOne) Decide(u *Tx) error {
 	})
 }
 
-// OnExecution runs a command on one execution. An execution that a user's own transaction has just submitted is adopted first (L88).
+// OnExecution runs a command on one execution. An execution that a user's own transaction has just submitted is ingested first (L88).
 func (e *Engine) OnExecution(ctx context.Context, cmd *OnOne) error {
 	err := e.Do(ctx, cmd)
 	if base.CodeOf(err) == base.CodeExecutionNotFound && e.Appeared(ctx, cmd.ID.UUID) {

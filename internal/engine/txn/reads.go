@@ -11,10 +11,10 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// ReadOne reads one execution with the other rows of want. An execution in the inbox is adopted first (L88), and outcomes that it carries are applied.
+// ReadOne reads one execution with the other rows of want. An execution in the inbox is ingested first (L88), and outcomes that it carries are applied.
 func (e *Engine) ReadOne(ctx context.Context, c Caller, id base.GivenID, want store.Want) (*store.Loaded, *core.Execution, error) {
 	applied := false
-	for adopted := false; ; adopted = true {
+	for ingested := false; ; ingested = true {
 		loaded, err := e.Store.Read(ctx, want)
 		if err != nil {
 			return nil, nil, PublicFault(err)
@@ -34,7 +34,7 @@ func (e *Engine) ReadOne(ctx context.Context, c Caller, id base.GivenID, want st
 			}
 			return loaded, x, nil
 		}
-		if adopted || !e.Appeared(ctx, id.UUID) {
+		if ingested || !e.Appeared(ctx, id.UUID) {
 			return nil, nil, NotFound(id)
 		}
 	}

@@ -46,35 +46,35 @@ type Tx struct {
 	applies map[base.UUID]bool // executions whose outcomes its commands apply (outcomes.go)
 	carried []base.UUID        // others that carry outcomes: it must not be committed
 
-	Row       base.UUID // the row being handled; a panic is attributed to it
-	Advancing bool      // the ends of members are being applied to their graphs
-	Leaves    bool      // all edges are left to follow-up work: resolving them in the transaction made an earlier try panic
-	Handing   bool      // work is being leased to claims, which no command asked for
-	lent      Served    // the claims that get it; nil: none
-	Entries   map[base.UUID]*Row
-	Order     []*Row // in order of first use
-	Held      map[base.UUID]bool
-	Unfiled   map[base.UUID]bool  // ids of submissions in the inbox
-	Broken    map[base.UUID]error // executions whose bytes cannot be read
-	Keys      map[store.Key]store.KeyRow
-	Docs      map[store.DocRef]*store.Doc // nil value: known to be absent
-	Scanned   [][]store.Doc
-	history   map[historyKey]core.LeaseRecord
-	ended     map[historyKey]int // index in ch.History
-	Lanes     map[int32]core.Lane
-	Counters  map[string]int64
-	inbox     []store.InboxRow
-	Picked    []store.QueueRow
-	LeftOut   bool              // the pick had more rows than it returned
-	Looks     []store.QueueLook // at the queues that were picked from
-	Changes   store.Changes
-	timers    map[timerKey]*store.Timer
-	Advanced  []func()        // run once that is done
-	After     []func()        // run once the transaction has committed
-	Safe      Safety          // durability of what it wrote and of what it read
-	began     time.Duration   // by the meter's clock
-	Audits    []core.AuditRow // rows that this transaction adds to the audit log
-	spans     []Span          // of the commands it runs
+	Row         base.UUID // the row being handled; a panic is attributed to it
+	Advancing   bool      // the ends of members are being applied to their graphs
+	Leaves      bool      // all edges are left to follow-up work: resolving them in the transaction made an earlier try panic
+	Handing     bool      // work is being leased to claims, which no command asked for
+	lent        Served    // the claims that get it; nil: none
+	Entries     map[base.UUID]*Row
+	Order       []*Row // in order of first use
+	Held        map[base.UUID]bool
+	NotIngested map[base.UUID]bool  // ids of submissions in the inbox
+	Broken      map[base.UUID]error // executions whose bytes cannot be read
+	Keys        map[store.Key]store.KeyRow
+	Docs        map[store.DocRef]*store.Doc // nil value: known to be absent
+	Scanned     [][]store.Doc
+	history     map[historyKey]core.LeaseRecord
+	ended       map[historyKey]int // index in ch.History
+	Lanes       map[int32]core.Lane
+	Counters    map[string]int64
+	inbox       []store.InboxRow
+	Picked      []store.QueueRow
+	LeftOut     bool              // the pick had more rows than it returned
+	Looks       []store.QueueLook // at the queues that were picked from
+	Changes     store.Changes
+	timers      map[timerKey]*store.Timer
+	Advanced    []func()        // run once that is done
+	After       []func()        // run once the transaction has committed
+	Safe        Safety          // durability of what it wrote and of what it read
+	began       time.Duration   // by the meter's clock
+	Audits      []core.AuditRow // rows that this transaction adds to the audit log
+	spans       []Span          // of the commands it runs
 
 	Blocks   map[int32][]int32 // block numbers under which classes have rows
 	Accounts *core.BudgetSet   // the budgets in this transaction; nil: none
@@ -281,8 +281,8 @@ func (u *Tx) Absorb(want store.Want, loaded *store.Loaded) {
 	for _, id := range loaded.Held {
 		SetIn(&u.Held, id, true)
 	}
-	for _, id := range loaded.Unfiled {
-		SetIn(&u.Unfiled, id, true)
+	for _, id := range loaded.NotIngested {
+		SetIn(&u.NotIngested, id, true)
 	}
 	for key, row := range loaded.Keys {
 		SetIn(&u.Keys, key, row)

@@ -175,11 +175,11 @@ func (e *Work) LeaveTx(ctx context.Context, c txn.Caller, tx any, o TxOutcome) (
 	if !ok {
 		return TxOutcomeAnswer{}, base.Errorf(base.CodeNotImplemented, "this store takes no part in other transactions")
 	}
-	return LeaveAsGuest(ctx, to, c, e.Cfg.Limits, tx, o)
+	return LeaveInTx(ctx, to, c, e.Cfg.Limits, tx, o)
 }
 
-// LeaveAsGuest is LeaveTx on a store whose engine may run elsewhere.
-func LeaveAsGuest(ctx context.Context, to store.TxOutcomes, c txn.Caller, most base.Limits, tx any, o TxOutcome) (TxOutcomeAnswer, error) {
+// LeaveInTx is LeaveTx on a store whose engine may run elsewhere.
+func LeaveInTx(ctx context.Context, to store.TxOutcomes, c txn.Caller, most base.Limits, tx any, o TxOutcome) (TxOutcomeAnswer, error) {
 	if err := o.check(most); err != nil {
 		return TxOutcomeAnswer{}, err
 	}

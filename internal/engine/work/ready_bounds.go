@@ -150,7 +150,7 @@ func (s *Submit) isIn(found *store.Loaded) bool {
 	id := s.ID.UUID
 	row, hasKey := found.Keys[s.key()]
 	doc, hasDoc := found.Docs[s.request]
-	return found.Executions[id] != nil || found.Unreadable[id] != nil || slices.Contains(found.Unfiled, id) ||
+	return found.Executions[id] != nil || found.Unreadable[id] != nil || slices.Contains(found.NotIngested, id) ||
 		hasKey && s.S.IdempotencyKey != "" && row.ExpiresAt > found.Now || hasDoc && s.request.Key != "" && doc.ExpiresAt > found.Now
 }
 

@@ -28,7 +28,7 @@ type Submit struct {
 	request            store.DocRef      // record of a submit that is repeatable by its call's key (U13); the id stands for that key
 	requestFingerprint string            // of everything that such a call asks for
 	show               bool              // the answer contains what was created
-	unfiled            bool              // it is a duplicate of a submission that may be in the inbox: that is adopted first (L88)
+	notIngested        bool              // it is a duplicate of a submission that may be in the inbox: that is ingested first (L88)
 	sought             bool              // the inbox was searched
 	again              bool              // the call was answered before
 	large              error             // why this process refuses such an input, unless it is a duplicate: it may have allowed more before
@@ -206,9 +206,9 @@ var errRetired = errors.New("the class was retired")
 
 // Want adds the rows that the submit needs: the key and the id, which careful also looks up, and small records that it names.
 func (s *Submit) Want(w *store.Want, careful bool) {
-	if s.unfiled {
-		s.unfiled, s.sought = false, true
-		s.e.adoptAll(s.e.Background())
+	if s.notIngested {
+		s.notIngested, s.sought = false, true
+		s.e.ingestAll(s.e.Background())
 	}
 	s.keepClass()
 	if !careful {
@@ -334,7 +334,7 @@ func (s *Submit) known(u *txn.Tx) (expired *store.KeyRow, found bool, err error)
 		s.duplicate(u, ent.Exec.ID)
 		return nil, true, nil
 	}
-	if u.Unfiled[s.ID.UUID] { // of a committed transaction: its content is known once it is adopted
+	if u.NotIngested[s.ID.UUID] { // of a committed transaction: its content is known once it is ingested
 		if s.sought {
 			return nil, true, txn.HeldByOpenTransaction()
 		}
@@ -346,8 +346,8 @@ func (s *Submit) known(u *txn.Tx) (expired *store.KeyRow, found bool, err error)
 
 // fileFirst requests another try after the inbox was emptied (L88).
 func (s *Submit) fileFirst(u *txn.Tx) {
-	s.unfiled = true
-	u.Redo = &store.Fault{Kind: store.Conflict, Err: errUnfiled}
+	s.notIngested = true
+	u.Redo = &store.Fault{Kind: store.Conflict, Err: errNotIngested}
 }
 
 func laneNotAccepting(lane *core.Lane) error {
@@ -392,7 +392,7 @@ func (s *Submit) duplicate(u *txn.Tx, id base.ID) {
 	s.answer.Priority = ent.Exec.Priority
 }
 
-var errUnfiled = errors.New("what has the key or id may wait in the inbox")
+var errNotIngested = errors.New("what has the key or id may wait in the inbox")
 
 // retryOfLane returns the default retry policy of a lane; nil if it has none or does not exist yet.
 func retryOfLane(d *txn.Dictionary, name string) *core.RetryPolicy {

@@ -1,7 +1,7 @@
 // Package work does what clients, workers and operators ask of single executions: it submits them, also in users' own transactions, ends them under
 // leases, keeps their steps, changes them for operators, lists and counts them. It keeps the records of lanes and of worker instances, too.
 //
-// Where to start reading: submit.go (one submission as a command), adopt.go (submissions in the inbox),
+// Where to start reading: submit.go (one submission as a command), inbox.go (submissions in the inbox),
 // outcome.go (outcomes in it), worker_commands.go and leases.go (commands under
 // a lease), lanes.go, workers.go.
 package work
@@ -22,15 +22,15 @@ type Work struct {
 	Drains *drains
 	Fleet  workerBounds
 
-	adopting txn.CallLock // held while submissions are adopted
+	ingesting txn.CallLock // held while submissions are ingested
 }
 
 // New makes the room of work, and registers it with the kernel.
 func New(e *waits.Waits) *Work {
-	w := &Work{Waits: e, Drains: newDrains(), adopting: txn.NewCallLock()}
+	w := &Work{Waits: e, Drains: newDrains(), ingesting: txn.NewCallLock()}
 	w.Ready.e = w
 	w.Fleet.e = w
-	e.OnInbox(w.adoptAll)
+	e.OnInbox(w.ingestAll)
 	e.OnOutcomes(w.outcomesOf)
 	e.OnReborn(w.Drains.ForgetAll)
 	e.OnReborn(w.Fleet.forget)

@@ -240,7 +240,7 @@ func (m *image) checkExecutions(ch *store.Changes, e *encoded) error {
 	seen := map[base.UUID]bool{}
 	for i := range e.insert {
 		id := e.insert[i].ID
-		if m.executions[id] != nil || seen[id] || m.unfiled(id) >= 0 && !slices.Contains(ch.DropInbox, id) {
+		if m.executions[id] != nil || seen[id] || m.notIngested(id) >= 0 && !slices.Contains(ch.DropInbox, id) {
 			return refuse(store.Conflict, "execution %s exists", id)
 		}
 		if m.class(e.insert[i].Class) == nil {

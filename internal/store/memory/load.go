@@ -181,8 +181,8 @@ func (l *load) executions(ctx context.Context) error {
 		row := l.rows().executions[id]
 		switch {
 		case row == nil:
-			if l.rows().unfiled(id) >= 0 {
-				l.out.Unfiled = append(l.out.Unfiled, id)
+			if l.rows().notIngested(id) >= 0 {
+				l.out.NotIngested = append(l.out.NotIngested, id)
 			}
 		case slices.Contains(missing, store.Lock{Execution: id}):
 			l.out.Held = append(l.out.Held, id)

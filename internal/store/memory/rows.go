@@ -87,8 +87,8 @@ func (m *image) entry(id base.UUID, epoch int64) *store.HistoryRow {
 	return nil
 }
 
-// unfiled returns the place of a submission in the inbox; -1 if it is not there.
-func (m *image) unfiled(id base.UUID) int {
+// notIngested returns the place of a submission in the inbox; -1 if it is not there.
+func (m *image) notIngested(id base.UUID) int {
 	return slices.IndexFunc(m.inbox, func(row store.InboxRow) bool { return row.ID.UUID == id && len(row.Body) > 0 })
 }
 

@@ -70,7 +70,7 @@ const (
 // channel is the notification channel of the processes on this database.
 func (s *Store) channel() string { return channelOf(s.info.Installation) }
 
-func (g *guest) channel() string { return channelOf(g.installation) }
+func (g *externalTx) channel() string { return channelOf(g.installation) }
 
 func channelOf(installation base.UUID) string { return "flowfabric_" + installation.String()[:8] }
 

@@ -210,11 +210,11 @@ func TestU137_a_transaction_with_any_search_path_submits(t *testing.T) {
 	url := hostile(t)
 	s := openAt(t, url, Config{})
 	second := openAt(t, url, Config{Schema: "second"})
-	guest, err := NewGuest(s.Info())
+	external, err := NewExternalTx(s.Info())
 	if err != nil {
 		t.Fatal(err)
 	}
-	stranger, err := NewGuest(store.Info{Tables: "flowfabric", Installation: second.info.Installation})
+	stranger, err := NewExternalTx(store.Info{Tables: "flowfabric", Installation: second.info.Installation})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -244,8 +244,8 @@ func TestU137_a_transaction_with_any_search_path_submits(t *testing.T) {
 			"sql": func(k *store.KeyRow, r store.InboxRow) (*store.Existing, error) {
 				return s.SubmitTx(t.Context(), other, k, r)
 			},
-			"guest": func(k *store.KeyRow, r store.InboxRow) (*store.Existing, error) {
-				return guest.SubmitTx(t.Context(), own, k, r)
+			"external": func(k *store.KeyRow, r store.InboxRow) (*store.Existing, error) {
+				return external.SubmitTx(t.Context(), own, k, r)
 			},
 		} {
 			key, row := submission(now, name+path)

@@ -182,7 +182,7 @@ func (l *load) addExecutions(t *trip) {
 func (l *load) execution(r row) error {
 	columns := executionRow(r[1:])
 	if columns.Status == 0 {
-		l.out.Unfiled = append(l.out.Unfiled, columns.ID)
+		l.out.NotIngested = append(l.out.NotIngested, columns.ID)
 		return nil
 	}
 	if l.places != nil {
@@ -318,7 +318,7 @@ func (l *load) finish(ctx context.Context, conn *pgxpool.Conn) (*store.Loaded, e
 		return nil, err
 	}
 	for _, id := range l.exists {
-		if l.out.Executions[id] == nil && l.out.Unreadable[id] == nil && !slices.Contains(l.out.Unfiled, id) {
+		if l.out.Executions[id] == nil && l.out.Unreadable[id] == nil && !slices.Contains(l.out.NotIngested, id) {
 			l.out.Held = append(l.out.Held, id)
 		}
 	}

@@ -23,17 +23,17 @@ const (
 // LockTx locks the row of an execution in the user's own transaction. Codes: invalid_argument (unsupported type of transaction), wrong_database,
 // store_unavailable (others hold the row).
 func (s *Store) LockTx(ctx context.Context, tx any, id base.UUID, docs []store.DocRef, owned []store.Owned) (*store.LockedTx, error) {
-	return s.guest().LockTx(ctx, tx, id, docs, owned)
+	return s.externalTx().LockTx(ctx, tx, id, docs, owned)
 }
 
 // LeaveTx writes a doc of an execution in the user's own transaction, and marks the execution.
 func (s *Store) LeaveTx(ctx context.Context, tx any, id base.ID, doc store.Doc) error {
-	return s.guest().LeaveTx(ctx, tx, id, doc)
+	return s.externalTx().LeaveTx(ctx, tx, id, doc)
 }
 
 // LockTx locks the row of an execution, like that of an open store.
-func (g *guest) LockTx(ctx context.Context, tx any, id base.UUID, docs []store.DocRef, owned []store.Owned) (*store.LockedTx, error) {
-	ctx, cancel := context.WithTimeout(ctx, guestTimeout)
+func (g *externalTx) LockTx(ctx context.Context, tx any, id base.UUID, docs []store.DocRef, owned []store.Owned) (*store.LockedTx, error) {
+	ctx, cancel := context.WithTimeout(ctx, externalTxTimeout)
 	defer cancel()
 	v, err := g.enter(ctx, tx)
 	if err != nil {
@@ -139,8 +139,8 @@ func (v *visit) ownDocs(ctx context.Context, id base.UUID, docs []store.DocRef, 
 }
 
 // LeaveTx writes a doc and marks the execution, like that of an open store.
-func (g *guest) LeaveTx(ctx context.Context, tx any, id base.ID, doc store.Doc) error {
-	ctx, cancel := context.WithTimeout(ctx, guestTimeout)
+func (g *externalTx) LeaveTx(ctx context.Context, tx any, id base.ID, doc store.Doc) error {
+	ctx, cancel := context.WithTimeout(ctx, externalTxTimeout)
 	defer cancel()
 	v, err := g.enter(ctx, tx)
 	if err != nil {

@@ -182,7 +182,7 @@ func TestU265_outcomes_in_a_transaction_wait_until_every_program_understands_the
 	url := cluster.Empty(t)
 	before := openAt(t, url, yesterday)
 	after := openAt(t, url, Config{})
-	guest, err := NewGuest(after.Info())
+	external, err := NewExternalTx(after.Info())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +194,7 @@ func TestU265_outcomes_in_a_transaction_wait_until_every_program_understands_the
 			t.Fatal(err)
 		}
 		defer tx.Rollback(t.Context()) //nolint:errcheck // nothing is kept
-		for i, to := range []store.TxOutcomes{after, guest} {
+		for i, to := range []store.TxOutcomes{after, external} {
 			_, err := to.LockTx(t.Context(), tx, base.UUID{1}, nil, nil)
 			codes[i] = base.CodeOf(err)
 		}

@@ -89,7 +89,7 @@ func (s *Store) SubmitTx(ctx context.Context, tx any, key *store.KeyRow, row sto
 	if err != nil {
 		return nil, err
 	}
-	v, err := s.guest().enter(ctx, tx)
+	v, err := s.externalTx().enter(ctx, tx)
 	if err != nil {
 		return nil, err
 	}

@@ -128,7 +128,7 @@ func (s *Store) loadRows(c *conn, ids []base.UUID, inputs, skipUnreadable bool, 
 	return c.each(name, func(from row) error {
 		p := packedOf(from)
 		if p.Status == 0 {
-			to.Unfiled = append(to.Unfiled, p.ID)
+			to.NotIngested = append(to.NotIngested, p.ID)
 			return nil
 		}
 		if inputs {

@@ -74,7 +74,7 @@ func TestU265_outcomes_in_a_transaction_need_a_file_that_older_programs_refuse(t
 		cfg := quick()
 		cfg.Migrate = migrate
 		s := open(t, path, cfg)
-		outside, err := NewGuest(s.Info())
+		outside, err := NewExternalTx(s.Info())
 		if err != nil {
 			t.Fatal(err)
 		}

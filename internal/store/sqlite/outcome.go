@@ -14,7 +14,7 @@ import (
 // LockTx gives the user's own transaction the right to write, which no other transaction has then, and loads an execution. Codes: wrong_database,
 // store_unavailable (the transaction may not write now, and perhaps never).
 func (s *Store) LockTx(ctx context.Context, tx any, id base.UUID, docs []store.DocRef, owned []store.Owned) (*store.LockedTx, error) {
-	locked, err := s.guest().LockTx(ctx, tx, id, docs, owned)
+	locked, err := s.externalTx().LockTx(ctx, tx, id, docs, owned)
 	if err == nil {
 		err = s.settled(ctx) // the user's connection sees commits that are not durable yet
 	}
@@ -23,11 +23,11 @@ func (s *Store) LockTx(ctx context.Context, tx any, id base.UUID, docs []store.D
 
 // LeaveTx writes a doc of an execution in the user's own transaction, and marks the execution.
 func (s *Store) LeaveTx(ctx context.Context, tx any, id base.ID, doc store.Doc) error {
-	return s.guest().LeaveTx(ctx, tx, id, doc)
+	return s.externalTx().LeaveTx(ctx, tx, id, doc)
 }
 
 // LockTx loads an execution in a writing transaction, like that of an open store.
-func (g *guest) LockTx(ctx context.Context, tx any, id base.UUID, docs []store.DocRef, owned []store.Owned) (*store.LockedTx, error) {
+func (g *externalTx) LockTx(ctx context.Context, tx any, id base.UUID, docs []store.DocRef, owned []store.Owned) (*store.LockedTx, error) {
 	own, schema, err := g.enter(ctx, tx)
 	switch {
 	case err != nil:
@@ -68,7 +68,7 @@ func (g *guest) LockTx(ctx context.Context, tx any, id base.UUID, docs []store.D
 }
 
 // ownDocs reads all docs of one kind and one owner.
-func (g *guest) ownDocs(ctx context.Context, own *sql.Tx, of store.Owned) (docs []store.Doc, err error) {
+func (g *externalTx) ownDocs(ctx context.Context, own *sql.Tx, of store.Owned) (docs []store.Doc, err error) {
 	rows, err := own.QueryContext(ctx, g.statements["own docs"], of.Owner, int64(of.Kind))
 	if err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func (g *guest) ownDocs(ctx context.Context, own *sql.Tx, of store.Owned) (docs 
 }
 
 // LeaveTx writes a doc and marks the execution, like that of an open store.
-func (g *guest) LeaveTx(ctx context.Context, tx any, id base.ID, doc store.Doc) error {
+func (g *externalTx) LeaveTx(ctx context.Context, tx any, id base.ID, doc store.Doc) error {
 	own, ok := tx.(*sql.Tx)
 	if !ok {
 		return base.Invalid("tx", "%T is no transaction that this store can use", tx)

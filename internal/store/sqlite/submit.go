@@ -16,20 +16,20 @@ import (
 // SubmitTx inserts a submission into the inbox in the user's own transaction (L88). tx is a *sql.Tx on this very file. Codes: wrong_database,
 // store_unavailable (the transaction may not write now, and perhaps never).
 func (s *Store) SubmitTx(ctx context.Context, tx any, key *store.KeyRow, row store.InboxRow) (*store.Existing, error) {
-	existing, err := s.guest().SubmitTx(ctx, tx, key, row)
+	existing, err := s.externalTx().SubmitTx(ctx, tx, key, row)
 	if existing != nil && err == nil {
 		err = s.settled(ctx) // the user's connection sees commits that are not durable yet
 	}
 	return existing, err
 }
 
-// guest returns what accepts submissions and outcomes for this store.
-func (s *Store) guest() *guest {
-	return &guest{statements: s.statements, info: s.Info(), now: s.now, patience: s.cfg.BusyTimeout}
+// externalTx returns what accepts submissions and outcomes for this store.
+func (s *Store) externalTx() *externalTx {
+	return &externalTx{statements: s.statements, info: s.Info(), now: s.now, patience: s.cfg.BusyTimeout}
 }
 
 // SubmitTx inserts a submission into the inbox, like that of an open store.
-func (g *guest) SubmitTx(ctx context.Context, tx any, key *store.KeyRow, row store.InboxRow) (*store.Existing, error) {
+func (g *externalTx) SubmitTx(ctx context.Context, tx any, key *store.KeyRow, row store.InboxRow) (*store.Existing, error) {
 	own, _, err := g.enter(ctx, tx)
 	if err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func (g *guest) SubmitTx(ctx context.Context, tx any, key *store.KeyRow, row sto
 // takeTurn gives the user's transaction the right to write before it reads anything: a transaction that has read, and wants to write after another
 // one has written, is refused by SQLite permanently. It waits for another writing transaction. Any other failure is left to the following
 // statements.
-func (g *guest) takeTurn(ctx context.Context, own *sql.Tx) error {
+func (g *externalTx) takeTurn(ctx context.Context, own *sql.Tx) error {
 	enough := time.NewTimer(g.patience)
 	defer enough.Stop()
 	for pause := time.Millisecond; ; pause = min(2*pause, retryPause) {
@@ -84,7 +84,7 @@ func isLocked(err error) bool {
 }
 
 // checkInstallation refuses a transaction on another database, and returns its schema. A copy of this one differs in the identity of its log.
-func (g *guest) checkInstallation(ctx context.Context, own *sql.Tx) (schema int, err error) {
+func (g *externalTx) checkInstallation(ctx context.Context, own *sql.Tx) (schema int, err error) {
 	var id, logID []byte
 	err = own.QueryRowContext(ctx, g.statements["read installation"]).Scan(&id, &logID, &schema)
 	switch {
@@ -99,7 +99,7 @@ func (g *guest) checkInstallation(ctx context.Context, own *sql.Tx) (schema int,
 }
 
 // existing returns what already has the key or, failing that, the id (L80).
-func (g *guest) existing(ctx context.Context, own *sql.Tx, key *store.KeyRow, id base.ID) (*store.Existing, error) {
+func (g *externalTx) existing(ctx context.Context, own *sql.Tx, key *store.KeyRow, id base.ID) (*store.Existing, error) {
 	found, err := g.existingKey(ctx, own, key)
 	if found == nil && err == nil {
 		found, err = g.existingID(ctx, own, id)
@@ -117,7 +117,7 @@ func (g *guest) existing(ctx context.Context, own *sql.Tx, key *store.KeyRow, id
 	return found, err
 }
 
-func (g *guest) existingKey(ctx context.Context, own *sql.Tx, key *store.KeyRow) (*store.Existing, error) {
+func (g *externalTx) existingKey(ctx context.Context, own *sql.Tx, key *store.KeyRow) (*store.Existing, error) {
 	if key == nil {
 		return nil, nil
 	}
@@ -137,7 +137,7 @@ func (g *guest) existingKey(ctx context.Context, own *sql.Tx, key *store.KeyRow)
 	return &found, nil
 }
 
-func (g *guest) existingID(ctx context.Context, own *sql.Tx, id base.ID) (*store.Existing, error) {
+func (g *externalTx) existingID(ctx context.Context, own *sql.Tx, id base.ID) (*store.Existing, error) {
 	found := store.Existing{KeyRow: store.KeyRow{ID: base.ID{UUID: id.UUID}}}
 	err := own.QueryRowContext(ctx, g.statements["find id"], id.UUID[:]).Scan(&found.ID.N)
 	switch {

@@ -119,7 +119,7 @@ func heldWritesAreNamed(t *testing.T, f Factory) {
 }
 
 func takenKeysAreNamed(t *testing.T, f Factory) {
-	ctx, g := startGuest(t, f)
+	ctx, g := startInbox(t, f)
 	list := g.executions(rowsOfEach)
 	var keys []store.KeyRow
 	for i, x := range list {
@@ -170,7 +170,7 @@ func awaits(t *testing.T, f Factory) {
 }
 
 func awaitsTaken(t *testing.T, f Factory) {
-	ctx, g := startGuest(t, f)
+	ctx, g := startInbox(t, f)
 	row := g.row("of an open transaction")
 	key := g.key("taken", &core.Execution{ID: row.ID})
 	for _, lock := range []store.Lock{{Key: key.Key}, {Execution: row.ID.UUID}} {

@@ -12,7 +12,7 @@ import (
 func inboxTests() []test {
 	return []test{
 		{"L88: a submission exists iff the user's transaction commits", submitCommitsOrNot, submitsTx},
-		{"L88: an adopted submission leaves the inbox with the transaction that files it", adoption, submitsTx},
+		{"L88: an ingested submission leaves the inbox with the transaction that files it", ingestion, submitsTx},
 		{"L82: an execution cannot have the id of a submission that waits", inboxTakesIDs, submitsTx},
 		{"L88: a key that exists answers its row and inserts nothing", submitDuplicateKey, submitsTx},
 		{"L88: an id that exists inserts nothing", submitDuplicateID, submitsTx},
@@ -20,31 +20,31 @@ func inboxTests() []test {
 		{"L88: what the transaction itself has left is there", submitTwiceInOne, submitsTx},
 		{"L88: a submission without a body is only looked for", submitLooksOnly, submitsTx},
 		{"L88: a transaction of another database is refused", submitWrongDatabase, submitsTx},
-		{"L88: submissions that another transaction adopts are passed over", inboxPassesOverHeld, submitsTx},
+		{"L88: submissions that another transaction ingests are passed over", inboxPassesOverHeld, submitsTx},
 		{"L88: an open transaction of a user holds up no other submission", openSubmissionHoldsUpNobody, sharedTx},
 	}
 }
 
-// guest is a store that accepts submissions inside the user's own transaction.
-type guest struct {
+// inboxWorld is a store that accepts submissions inside the user's own transaction.
+type inboxWorld struct {
 	*world
 	f      Factory
 	to     store.TxSubmitter
 	tester *testing.T
 }
 
-func startGuest(t *testing.T, f Factory) (context.Context, *guest) {
+func startInbox(t *testing.T, f Factory) (context.Context, *inboxWorld) {
 	t.Helper()
 	ctx, w := start(t, f)
 	to, able := w.s.(store.TxSubmitter)
 	if able != (f.OwnTx != nil) {
 		t.Fatalf("the store is a TxSubmitter: %v; the factory begins transactions: %v", able, f.OwnTx != nil)
 	}
-	return ctx, &guest{world: w, f: f, to: to, tester: t}
+	return ctx, &inboxWorld{world: w, f: f, to: to, tester: t}
 }
 
 // submit runs one submission in a transaction of its own.
-func (g *guest) submit(ctx context.Context, t *testing.T, key *store.KeyRow, row store.InboxRow, keep bool) *store.Existing {
+func (g *inboxWorld) submit(ctx context.Context, t *testing.T, key *store.KeyRow, row store.InboxRow, keep bool) *store.Existing {
 	t.Helper()
 	tx, commit, rollback := g.f.OwnTx(t, g.s)
 	existing, err := g.to.SubmitTx(ctx, tx, key, row)
@@ -58,17 +58,17 @@ func (g *guest) submit(ctx context.Context, t *testing.T, key *store.KeyRow, row
 	return existing
 }
 
-func (g *guest) inbox(ctx context.Context) []store.InboxRow {
+func (g *inboxWorld) inbox(ctx context.Context) []store.InboxRow {
 	g.t.Helper()
 	return g.read(ctx, store.Want{Inbox: 100}).Inbox
 }
 
-func (g *guest) row(body string) store.InboxRow {
+func (g *inboxWorld) row(body string) store.InboxRow {
 	return store.InboxRow{ID: base.ID{N: 77, UUID: newUUID(g.now)}, Body: append([]byte(body), everyByte()...)}
 }
 
 func submitCommitsOrNot(t *testing.T, f Factory) {
-	ctx, g := startGuest(t, f)
+	ctx, g := startInbox(t, f)
 	row, other, plain := g.row("kept"), g.row("rolled back"), g.row("without a key")
 	key, otherKey := g.key("kept", &core.Execution{ID: row.ID}), g.key("rolled back", &core.Execution{ID: other.ID})
 	if g.poll(ctx).Inbox {
@@ -92,34 +92,34 @@ func submitCommitsOrNot(t *testing.T, f Factory) {
 	g.gone(ctx, row.ID.UUID)
 }
 
-func adoption(t *testing.T, f Factory) {
-	ctx, g := startGuest(t, f)
+func ingestion(t *testing.T, f Factory) {
+	ctx, g := startInbox(t, f)
 	row := g.row("a")
 	g.submit(ctx, t, nil, row, true)
 	x := g.execution()
 	x.ID = row.ID
-	adopt := &store.Changes{Insert: []*core.Execution{x}, Enqueue: []store.QueueRow{queueRow(x)}, DropInbox: []base.UUID{row.ID.UUID}}
+	ingest := &store.Changes{Insert: []*core.Execution{x}, Enqueue: []store.QueueRow{queueRow(x)}, DropInbox: []base.UUID{row.ID.UUID}}
 	tx, got := g.begin(ctx, store.Want{Inbox: 10})
 	g.equal("inbox", []store.InboxRow{row}, got.Inbox)
 	tx.Rollback(ctx)
 	g.equal("inbox after a rollback", []store.InboxRow{row}, g.inbox(ctx))
-	g.equal("ids that it has", []base.UUID{row.ID.UUID}, g.read(ctx, store.Want{Executions: []base.UUID{row.ID.UUID, newUUID(g.now)}}).Unfiled)
-	g.put(ctx, store.Want{Inbox: 10, Executions: []base.UUID{row.ID.UUID}}, adopt)
-	g.equal("inbox after the adoption", 0, len(g.inbox(ctx)))
+	g.equal("ids that it has", []base.UUID{row.ID.UUID}, g.read(ctx, store.Want{Executions: []base.UUID{row.ID.UUID, newUUID(g.now)}}).NotIngested)
+	g.put(ctx, store.Want{Inbox: 10, Executions: []base.UUID{row.ID.UUID}}, ingest)
+	g.equal("inbox after the ingestion", 0, len(g.inbox(ctx)))
 	g.equal("execution", x, g.load(ctx, x.ID.UUID))
-	g.equal("ids after the adoption", 0, len(g.read(ctx, store.Want{Executions: []base.UUID{row.ID.UUID}}).Unfiled))
+	g.equal("ids after the ingestion", 0, len(g.read(ctx, store.Want{Executions: []base.UUID{row.ID.UUID}}).NotIngested))
 }
 
 // inboxTakesIDs: an execution cannot have the id of a submission in the inbox, unless it is made from it (L82).
 func inboxTakesIDs(t *testing.T, f Factory) {
-	ctx, g := startGuest(t, f)
+	ctx, g := startInbox(t, f)
 	row := g.row("a")
 	g.submit(ctx, t, nil, row, true)
 	x := g.execution()
 	x.ID = row.ID
 	g.refuse(ctx, store.Want{}, &store.Changes{Insert: []*core.Execution{g.execution(), x}}, store.Conflict)
 	tx, got := g.begin(ctx, store.Want{Executions: []base.UUID{row.ID.UUID}, SkipLocked: true})
-	g.equal("ids that it has", []base.UUID{row.ID.UUID}, got.Unfiled)
+	g.equal("ids that it has", []base.UUID{row.ID.UUID}, got.NotIngested)
 	g.equal("executions and held ones", [2]int{}, [2]int{len(got.Executions), len(got.Held)})
 	if err := tx.Commit(ctx, &store.Changes{DropInbox: []base.UUID{row.ID.UUID}}); err != nil {
 		t.Fatal(err)
@@ -129,7 +129,7 @@ func inboxTakesIDs(t *testing.T, f Factory) {
 }
 
 func submitDuplicateKey(t *testing.T, f Factory) {
-	ctx, g := startGuest(t, f)
+	ctx, g := startInbox(t, f)
 	x := g.execution()
 	key := g.key("order", x)
 	g.add(ctx, &store.Changes{NewKeys: []store.KeyRow{key}, Insert: []*core.Execution{x}})
@@ -147,7 +147,7 @@ func submitDuplicateKey(t *testing.T, f Factory) {
 }
 
 func submitDuplicateID(t *testing.T, f Factory) {
-	ctx, g := startGuest(t, f)
+	ctx, g := startInbox(t, f)
 	row := g.row("first")
 	first := g.key("first", &core.Execution{ID: row.ID})
 	g.submit(ctx, t, &first, row, true)
@@ -170,7 +170,7 @@ func submitDuplicateID(t *testing.T, f Factory) {
 }
 
 func submitKeyBeforeID(t *testing.T, f Factory) {
-	ctx, g := startGuest(t, f)
+	ctx, g := startInbox(t, f)
 	byKey, byID := g.execution(), g.execution()
 	key := g.key("order", byKey)
 	g.add(ctx, &store.Changes{NewKeys: []store.KeyRow{key}, Insert: []*core.Execution{byKey, byID}})
@@ -185,7 +185,7 @@ func submitKeyBeforeID(t *testing.T, f Factory) {
 }
 
 func submitTwiceInOne(t *testing.T, f Factory) {
-	ctx, g := startGuest(t, f)
+	ctx, g := startInbox(t, f)
 	row := g.row("first")
 	key := g.key("order", &core.Execution{ID: row.ID})
 	tx, commit, _ := f.OwnTx(t, g.s)
@@ -209,7 +209,7 @@ func submitTwiceInOne(t *testing.T, f Factory) {
 }
 
 func submitLooksOnly(t *testing.T, f Factory) {
-	ctx, g := startGuest(t, f)
+	ctx, g := startInbox(t, f)
 	row := g.row("a")
 	key := g.key("order", &core.Execution{ID: row.ID})
 	look := store.InboxRow{ID: row.ID}
@@ -224,7 +224,7 @@ func submitLooksOnly(t *testing.T, f Factory) {
 }
 
 func submitWrongDatabase(t *testing.T, f Factory) {
-	ctx, g := startGuest(t, f)
+	ctx, g := startInbox(t, f)
 	other := f.Open(t)
 	tx, _, rollback := f.OwnTx(t, other)
 	_, err := g.to.SubmitTx(ctx, tx, nil, g.row("lost"))
@@ -239,7 +239,7 @@ func submitWrongDatabase(t *testing.T, f Factory) {
 }
 
 func inboxPassesOverHeld(t *testing.T, f Factory) {
-	ctx, g := startGuest(t, f)
+	ctx, g := startInbox(t, f)
 	for range 3 {
 		g.submit(ctx, t, nil, g.row("a"), true)
 	}
@@ -256,7 +256,7 @@ func inboxPassesOverHeld(t *testing.T, f Factory) {
 }
 
 func openSubmissionHoldsUpNobody(t *testing.T, f Factory) {
-	ctx, g := startGuest(t, f)
+	ctx, g := startInbox(t, f)
 	row := g.row("open")
 	key := g.key("open", &core.Execution{ID: row.ID})
 	tx, commit, _ := f.OwnTx(t, g.s)

@@ -23,7 +23,7 @@ func outcomeTests() []test {
 // outcomeKind is a kind of small record of an execution.
 const outcomeKind store.DocKind = 44
 
-func outcomesOf(t *testing.T, w *guest) store.TxOutcomes {
+func outcomesOf(t *testing.T, w *inboxWorld) store.TxOutcomes {
 	t.Helper()
 	to, able := w.s.(store.TxOutcomes)
 	if !able {
@@ -37,7 +37,7 @@ func outcomeDoc(x *core.Execution, text string) store.Doc {
 }
 
 // leaves leaves a doc in a transaction of the user's own.
-func (g *guest) leaves(ctx context.Context, x *core.Execution, doc store.Doc, keep bool) {
+func (g *inboxWorld) leaves(ctx context.Context, x *core.Execution, doc store.Doc, keep bool) {
 	t := g.tester
 	t.Helper()
 	to := outcomesOf(t, g)
@@ -69,7 +69,7 @@ func (g *guest) leaves(ctx context.Context, x *core.Execution, doc store.Doc, ke
 }
 
 func carriesIffCommitted(t *testing.T, f Factory) {
-	ctx, g := startGuest(t, f)
+	ctx, g := startInbox(t, f)
 	x := g.runs(ctx)
 	doc := outcomeDoc(x, "kept")
 	g.leaves(ctx, x, outcomeDoc(x, "rolled back"), false)
@@ -81,7 +81,7 @@ func carriesIffCommitted(t *testing.T, f Factory) {
 	g.equal("doc", doc, got.Docs[doc.DocRef])
 	g.equal("inbox", [2]int{1, 0}, [2]int{len(got.Inbox), len(got.Inbox[0].Body)})
 	g.equal("id in the inbox", x.ID, got.Inbox[0].ID)
-	g.equal("ids that wait to be filed", 0, len(got.Unfiled))
+	g.equal("ids that wait to be filed", 0, len(got.NotIngested))
 	if !g.poll(ctx).Inbox {
 		t.Fatal("Poll does not see it")
 	}
@@ -90,7 +90,7 @@ func carriesIffCommitted(t *testing.T, f Factory) {
 }
 
 func carriesUntilWritten(t *testing.T, f Factory) {
-	ctx, g := startGuest(t, f)
+	ctx, g := startInbox(t, f)
 	x := g.runs(ctx)
 	cached := g.load(ctx, x.ID.UUID)
 	doc := outcomeDoc(x, "a")
@@ -109,7 +109,7 @@ func carriesUntilWritten(t *testing.T, f Factory) {
 }
 
 func locksNothing(t *testing.T, f Factory) {
-	ctx, g := startGuest(t, f)
+	ctx, g := startInbox(t, f)
 	row := g.row("submitted")
 	g.submit(ctx, t, nil, row, true)
 	to := outcomesOf(t, g)
@@ -125,7 +125,7 @@ func locksNothing(t *testing.T, f Factory) {
 }
 
 func outcomeWrongDatabase(t *testing.T, f Factory) {
-	ctx, g := startGuest(t, f)
+	ctx, g := startInbox(t, f)
 	x := g.runs(ctx)
 	tx, _, rollback := f.OwnTx(t, f.Open(t))
 	if _, err := outcomesOf(t, g).LockTx(ctx, tx, x.ID.UUID, nil, nil); base.CodeOf(err) != base.CodeWrongDatabase {
@@ -135,7 +135,7 @@ func outcomeWrongDatabase(t *testing.T, f Factory) {
 }
 
 func outcomeHoldsRow(t *testing.T, f Factory) {
-	ctx, g := startGuest(t, f)
+	ctx, g := startInbox(t, f)
 	x, other := g.runs(ctx), g.runs(ctx)
 	tx, commit, _ := f.OwnTx(t, g.s)
 	if locked, err := outcomesOf(t, g).LockTx(ctx, tx, x.ID.UUID, nil, nil); locked == nil || err != nil {
@@ -150,7 +150,7 @@ func outcomeHoldsRow(t *testing.T, f Factory) {
 }
 
 func outcomeGivesUp(t *testing.T, f Factory) {
-	ctx, g := startGuest(t, f)
+	ctx, g := startInbox(t, f)
 	x := g.runs(ctx)
 	holder, _ := g.begin(ctx, store.Want{Executions: []base.UUID{x.ID.UUID}})
 	defer holder.Rollback(ctx)

@@ -26,12 +26,12 @@ const (
 	actorWorker = "worker"
 )
 
-// Guests give access to stores that are open in another process, by the kind of the store.
-type Guests map[string]func(store.Info) (store.Guest, error)
+// ExternalTxs give access to stores that are open in another process, by the kind of the store.
+type ExternalTxs map[string]func(store.Info) (store.ExternalTx, error)
 
 // SubmitTx writes a submission to the store in the caller's own transaction: the store of the engine in this process, or that of
 // the client's server.
-func SubmitTx(ctx context.Context, c *flowfabric.Client, tx any, s flowfabric.Submission, into Guests) (*flowfabric.Execution, error) {
+func SubmitTx(ctx context.Context, c *flowfabric.Client, tx any, s flowfabric.Submission, into ExternalTxs) (*flowfabric.Execution, error) {
 	if here, ok := Of(c); ok {
 		return here.SubmitTx(ctx, tx, s)
 	}
@@ -44,7 +44,7 @@ func SubmitTx(ctx context.Context, c *flowfabric.Client, tx any, s flowfabric.Su
 
 // LeaveTx returns what leaves commands of workers in the caller's own transaction, on the store of the engine in this process or that
 // of the client's server.
-func LeaveTx(tx any, into Guests) transport.LeaveTx {
+func LeaveTx(tx any, into ExternalTxs) transport.LeaveTx {
 	return func(ctx context.Context, via transport.Connection, item api.WorkItem, look bool) (api.WorkAnswer, error) {
 		c := flowfabric.NewClient(via)
 		if here, ok := Of(c); ok {
@@ -58,12 +58,12 @@ func LeaveTx(tx any, into Guests) transport.LeaveTx {
 	}
 }
 
-func newVisit(c *flowfabric.Client, into Guests) (*visit, error) {
+func newVisit(c *flowfabric.Client, into ExternalTxs) (*visit, error) {
 	at, ok := c.Connection().Transport.(server)
 	if !ok {
 		return nil, refuse(base.CodeNotImplemented, "the client takes no part in other transactions")
 	}
-	known := at.Keep(func() any { return new(guests) }).(*guests)
+	known := at.Keep(func() any { return new(serverStores) }).(*serverStores)
 	return &visit{client: c, at: at, known: known, into: into, clock: c.Connection().Clock}, nil
 }
 
@@ -77,8 +77,8 @@ type server interface {
 type visit struct {
 	client *flowfabric.Client
 	at     server
-	known  *guests
-	into   Guests
+	known  *serverStores
+	into   ExternalTxs
 	clock  clock.Clock
 }
 
@@ -87,15 +87,15 @@ func refuse(code base.Code, format string, args ...any) *api.Error {
 	return api.Errorf(string(code), format, args...)
 }
 
-// guests keeps what transactional submits need to know about the server: its store, its limits, and the identity of this client.
-type guests struct {
+// serverStores caches what transactional submits need to know about the server: its store, its limits, and the identity of this client.
+type serverStores struct {
 	mu      sync.Mutex
-	known   *guest
+	known   *serverStore
 	askedAt time.Time
 }
 
-type guest struct {
-	store     store.Guest
+type serverStore struct {
+	store     store.ExternalTx
 	limits    base.Limits
 	caller    engine.Caller // of submits
 	holder    engine.Caller // of commands under leases
@@ -103,8 +103,8 @@ type guest struct {
 	homeless  error // why it has no namespace for submits; nil: it has
 }
 
-// guestAge is how long answers of the server are cached: keys and stores change rarely.
-const guestAge = time.Minute
+// serverStoreAge is how long answers of the server are cached: keys and stores change rarely.
+const serverStoreAge = time.Minute
 
 // submit writes the submission in the caller's transaction on the store's own database. The server returns the identity of this
 // client and the identity of the database, but does not see the submission until it is committed.
@@ -112,7 +112,7 @@ func (v *visit) submit(ctx context.Context, tx any, s flowfabric.Submission) (*f
 	if s.ID == "" {
 		s.ID = mint.ID(v.clock)
 	}
-	g, err := v.guest(ctx)
+	g, err := v.serverStore(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +127,7 @@ func (v *visit) submit(ctx context.Context, tx any, s flowfabric.Submission) (*f
 	if err != nil {
 		return nil, api.AsError(err)
 	}
-	answer, filed, err := engine.SubmitAsGuest(ctx, g.store, g.caller, g.limits, tx, sub)
+	answer, filed, err := engine.SubmitInTx(ctx, g.store, g.caller, g.limits, tx, sub)
 	switch {
 	case err != nil:
 		if base.CodeOf(err) == base.CodeWrongDatabase {
@@ -142,7 +142,7 @@ func (v *visit) submit(ctx context.Context, tx any, s flowfabric.Submission) (*f
 
 // leave leaves a command of a worker in the caller's transaction. What it may do follows from the lease, which only its holder knows.
 func (v *visit) leave(ctx context.Context, tx any, item *api.WorkItem, look bool) (api.WorkAnswer, error) {
-	g, err := v.guest(ctx)
+	g, err := v.serverStore(ctx)
 	if err != nil {
 		return api.WorkAnswer{}, err
 	}
@@ -150,7 +150,7 @@ func (v *visit) leave(ctx context.Context, tx any, item *api.WorkItem, look bool
 	if err != nil {
 		return api.WorkAnswer{}, api.AsError(err)
 	}
-	answer, err := engine.LeaveAsGuest(ctx, g.store, g.holder, g.limits, tx, o)
+	answer, err := engine.LeaveInTx(ctx, g.store, g.holder, g.limits, tx, o)
 	if base.CodeOf(err) == base.CodeWrongDatabase {
 		v.known.forget() // the server may have moved
 	}
@@ -158,7 +158,7 @@ func (v *visit) leave(ctx context.Context, tx any, item *api.WorkItem, look bool
 }
 
 // filed returns the execution that has the key or the id already, read from the server.
-func (v *visit) filed(ctx context.Context, g *guest, answer engine.TxAnswer, sub core.Submission) (*flowfabric.Execution, error) {
+func (v *visit) filed(ctx context.Context, g *serverStore, answer engine.TxAnswer, sub core.Submission) (*flowfabric.Execution, error) {
 	x, err := v.client.Get(ctx, flowfabric.ID(answer.ID.String()))
 	switch {
 	case errors.Is(err, flowfabric.ErrNotFound):
@@ -181,11 +181,11 @@ func (v *visit) filed(ctx context.Context, g *guest, answer engine.TxAnswer, sub
 	return x, nil
 }
 
-// guest returns the cached answers of the server, or asks it again.
-func (v *visit) guest(ctx context.Context) (*guest, error) {
+// serverStore returns the cached answers of the server, or asks it again.
+func (v *visit) serverStore(ctx context.Context) (*serverStore, error) {
 	v.known.mu.Lock()
 	defer v.known.mu.Unlock()
-	if v.known.known != nil && v.clock.Now().Sub(v.known.askedAt) < guestAge {
+	if v.known.known != nil && v.clock.Now().Sub(v.known.askedAt) < serverStoreAge {
 		return v.known.known, nil
 	}
 	info, err := v.client.Admin().Info(ctx)
@@ -196,7 +196,7 @@ func (v *visit) guest(ctx context.Context) (*guest, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &guest{limits: base.DefaultLimits()}
+	g := &serverStore{limits: base.DefaultLimits()}
 	g.namespace, g.homeless = v.homeOf(who)
 	if most, ok := info.Limits["max_payload_bytes"]; ok {
 		g.limits.MaxPayload = int(most)
@@ -206,21 +206,21 @@ func (v *visit) guest(ctx context.Context) (*guest, error) {
 	if slices.Contains(who.Namespaces, keyring.Everywhere) {
 		g.holder.Namespaces = nil
 	}
-	if g.store, err = v.guestOf(info.Store); err != nil {
+	if g.store, err = v.openStore(info.Store); err != nil {
 		return nil, err
 	}
 	v.known.known, v.known.askedAt = g, v.clock.Now()
 	return g, nil
 }
 
-func (g *guests) forget() {
+func (g *serverStores) forget() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.known = nil
 }
 
-// guestOf returns the access to a store of that kind; wrong_database if the transaction is for another kind.
-func (v *visit) guestOf(s api.StoreInfo) (store.Guest, error) {
+// openStore returns the access to a store of that kind; wrong_database if the transaction is for another kind.
+func (v *visit) openStore(s api.StoreInfo) (store.ExternalTx, error) {
 	installation, named := base.ParseUUID(s.InstallationID)
 	log, _ := base.ParseUUID(s.LogID)
 	enter, may := v.into[s.Kind]

@@ -13,11 +13,11 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// A submission inside the user's own transaction writes one row into the inbox and locks nothing else (L88). Engines adopt such rows, that is, turn
+// A submission inside the user's own transaction writes one row into the inbox and locks nothing else (L88). Engines ingest such rows, that is, turn
 // them into executions: at the first command or read that misses the id, on Nudge, on a hint, or by the poll. Rows without a submission stand for
 // outcomes (outcome.go).
 
-const adoptLimit = 500
+const ingestLimit = 500
 
 // inboxBody is a submission as it waits in the inbox.
 type inboxBody struct {
@@ -106,7 +106,7 @@ func (e *Work) existing(ctx context.Context, cmd *Submit, found *store.Existing,
 	return txAnswer("duplicate", found.ID, view), nil
 }
 
-// existingView reads the existing execution: as it was filed, otherwise as its submission will create it. It adopts nothing and writes no due
+// existingView reads the existing execution: as it was filed, otherwise as its submission will create it. It ingests nothing and writes no due
 // timers: the user's own transaction may hold the rows (L88).
 func (e *Work) existingView(ctx context.Context, found *store.Existing, at Present) (txn.View, error) {
 	loaded, err := e.Store.Read(ctx, store.Want{Executions: []base.UUID{found.ID.UUID}, Inputs: true, Results: true})
@@ -215,7 +215,7 @@ func (e *Work) Nudge(ctx context.Context, _ txn.Caller, lanes ...string) error {
 	if e.Stopping() {
 		return txn.ErrShuttingDown()
 	}
-	e.adoptAll(ctx)
+	e.ingestAll(ctx)
 	hint := store.Hint{Lanes: narrow(e.Dict.Now(), lanes)}
 	e.Dispatcher.Hinted(hint)
 	e.Hints.Send(hint)
@@ -227,38 +227,38 @@ func (e *Work) Nudge(ctx context.Context, _ txn.Caller, lanes ...string) error {
 const PollShared = 4096
 
 // narrow returns those of the lanes that have no more classes than one poll asks about. In the others a nudge would make every process look at the
-// queues of hundreds of thousands of keys. It is not needed there: the process that adopts a submission names its class in a hint, and everything
+// queues of hundreds of thousands of keys. It is not needed there: the process that ingests a submission names its class in a hint, and everything
 // else is left to the polls (S68).
 func narrow(d *txn.Dictionary, lanes []string) []string {
 	return slices.DeleteFunc(slices.Clone(lanes), func(lane string) bool { return len(d.OfLane[lane]) > PollShared })
 }
 
-// adoptAll adopts everything in the inbox.
-func (e *Work) adoptAll(ctx context.Context) {
+// ingestAll ingests everything in the inbox.
+func (e *Work) ingestAll(ctx context.Context) {
 	for ctx.Err() == nil {
-		n, err := e.adopt(ctx)
+		n, err := e.ingest(ctx)
 		if err != nil {
-			e.Notes.Warn("submissions wait to be adopted", "error", err)
+			e.Notes.Warn("submissions wait to be ingested", "error", err)
 			break
 		}
-		if n < adoptLimit {
+		if n < ingestLimit {
 			break
 		}
 	}
 }
 
-// adopt turns inbox rows into executions, and returns how many there were. Within a process one adopt runs at a time: a second one would only lock
+// ingest turns inbox rows into executions, and returns how many there were. Within a process one ingest runs at a time: a second one would only lock
 // what the first has just filed, and keep it from being claimed.
-func (e *Work) adopt(ctx context.Context) (int, error) {
-	loaded, err := e.Store.Read(ctx, store.Want{Inbox: adoptLimit})
+func (e *Work) ingest(ctx context.Context) (int, error) {
+	loaded, err := e.Store.Read(ctx, store.Want{Inbox: ingestLimit})
 	if err != nil || len(loaded.Inbox) == 0 {
 		return 0, err
 	}
-	if err := e.adopting.Lock(ctx); err != nil {
+	if err := e.ingesting.Lock(ctx); err != nil {
 		return 0, err
 	}
-	defer e.adopting.Unlock()
-	if loaded, err = e.Store.Read(ctx, store.Want{Inbox: adoptLimit}); err != nil || len(loaded.Inbox) == 0 {
+	defer e.ingesting.Unlock()
+	if loaded, err = e.Store.Read(ctx, store.Want{Inbox: ingestLimit}); err != nil || len(loaded.Inbox) == 0 {
 		return 0, err
 	}
 	batch := make([]txn.Command, 0, len(loaded.Inbox))
@@ -268,7 +268,7 @@ func (e *Work) adopt(ctx context.Context) (int, error) {
 			carry = append(carry, row.ID.UUID)
 			continue
 		}
-		cmd, err := e.newAdoption(ctx, row)
+		cmd, err := e.newIngestion(ctx, row)
 		if err != nil {
 			return 0, err
 		}

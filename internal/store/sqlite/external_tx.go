@@ -14,8 +14,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store/sqltext"
 )
 
-// guest accepts submissions and outcomes through a transaction of the user.
-type guest struct {
+// externalTx accepts submissions and outcomes through a transaction of the user.
+type externalTx struct {
 	statements map[string]string
 	policies   store.Policies
 	info       store.Info
@@ -23,25 +23,25 @@ type guest struct {
 	patience   time.Duration // for other writers
 }
 
-// guestPatience is the patience of a guest that does not know the store's own.
-const guestPatience = 5 * time.Second
+// externalTxPatience is the patience of an externalTx that does not know the store's own.
+const externalTxPatience = 5 * time.Second
 
-// NewGuest returns the guest of a store that another process has open; info is the Info of that store. The file is on this host, and so is its
+// NewExternalTx returns the ExternalTx of a store that another process has open; info is the Info of that store. The file is on this host, and so is its
 // clock.
-func NewGuest(info store.Info) (store.Guest, error) {
+func NewExternalTx(info store.Info) (store.ExternalTx, error) {
 	statements, err := sqltext.Load(statementFiles, "sql/*.sql")
 	if err != nil {
 		return nil, err
 	}
 	host := clock.System()
-	return &guest{statements: statements, info: info, now: func() base.Time { return base.TimeOf(host.Now()) }, patience: guestPatience}, nil
+	return &externalTx{statements: statements, info: info, now: func() base.Time { return base.TimeOf(host.Now()) }, patience: externalTxPatience}, nil
 }
 
 // outcomesSince is the first schema of files that programs refuse which do not understand outcomes.
 const outcomesSince = 3
 
 // enter checks the user's transaction and gives it the right to write.
-func (g *guest) enter(ctx context.Context, tx any) (own *sql.Tx, schema int, err error) {
+func (g *externalTx) enter(ctx context.Context, tx any) (own *sql.Tx, schema int, err error) {
 	own, ok := tx.(*sql.Tx)
 	if !ok {
 		return nil, 0, base.Errorf(base.CodeWrongDatabase, "a %T is no transaction on the store's file", tx).
@@ -55,7 +55,7 @@ func (g *guest) enter(ctx context.Context, tx any) (own *sql.Tx, schema int, err
 }
 
 // Glance reads clock, lane and a small record.
-func (g *guest) Glance(ctx context.Context, tx any, lane string, ref store.DocRef) (store.Glance, error) {
+func (g *externalTx) Glance(ctx context.Context, tx any, lane string, ref store.DocRef) (store.Glance, error) {
 	own, _, err := g.enter(ctx, tx)
 	if err != nil {
 		return store.Glance{}, err

@@ -15,11 +15,11 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// SubmitAsGuest leaves a submission in the user's own transaction on a store whose engine runs elsewhere (U137), with the same checks on what the
+// SubmitInTx leaves a submission in the user's own transaction on a store whose engine runs elsewhere (U137), with the same checks on what the
 // transaction sees. The submission must have an id.
 //
 // filed reports that key or id belong to an execution that an engine has filed already: only that engine can return it.
-func SubmitAsGuest(ctx context.Context, g store.Guest, c txn.Caller, limits base.Limits, tx any, s core.Submission) (answer TxAnswer, filed bool, err error) {
+func SubmitInTx(ctx context.Context, g store.ExternalTx, c txn.Caller, limits base.Limits, tx any, s core.Submission) (answer TxAnswer, filed bool, err error) {
 	cmd := &Submit{caller: c, ID: s.ID.ID()}
 	var seen store.Glance
 	var settings core.NamespaceSettings
@@ -47,7 +47,7 @@ func SubmitAsGuest(ctx context.Context, g store.Guest, c txn.Caller, limits base
 		return TxAnswer{}, false, err
 	}
 	refusal := cmp.Or(limits.CheckPayload("input", s.Input.Size), refusedBy(seen.Lane, s.Lane))
-	if unknown, err := cmd.referAsGuest(ctx, g, tx, settings.DefaultQuotas); err != nil {
+	if unknown, err := cmd.referInTx(ctx, g, tx, settings.DefaultQuotas); err != nil {
 		return TxAnswer{}, false, err
 	} else if refusal == nil {
 		refusal = cmp.Or(unknown, settings.CheckInput(s.Input.Size))
@@ -63,15 +63,15 @@ func SubmitAsGuest(ctx context.Context, g store.Guest, c txn.Caller, limits base
 	case err != nil:
 		return TxAnswer{}, false, txn.PublicFault(err)
 	case existing != nil:
-		return guestDuplicate(cmd, existing, &seen)
+		return duplicateInTx(cmd, existing, &seen)
 	case refusal != nil:
 		return TxAnswer{}, false, refusal
 	}
 	return txAnswer("created", cmd.ID, seenView(cmd, &seen)), false, nil
 }
 
-// referAsGuest finds what the policy names in what the transaction sees, and says what does not exist.
-func (s *Submit) referAsGuest(ctx context.Context, g store.Guest, tx any, defaults []core.QuotaUse) (refusal, err error) {
+// referInTx finds what the policy names in what the transaction sees, and says what does not exist.
+func (s *Submit) referInTx(ctx context.Context, g store.ExternalTx, tx any, defaults []core.QuotaUse) (refusal, err error) {
 	read := func(ctx context.Context, refs ...store.DocRef) (map[store.DocRef]store.Doc, error) {
 		docs := map[store.DocRef]store.Doc{}
 		for _, ref := range refs {
@@ -108,8 +108,8 @@ func refusedBy(settings *core.LaneSettings, name string) error {
 	return laneNotAccepting(&core.Lane{Name: name, Settings: *settings})
 }
 
-// guestDuplicate answers a submission whose key or id exists already (L83, L85).
-func guestDuplicate(cmd *Submit, found *store.Existing, seen *store.Glance) (TxAnswer, bool, error) {
+// duplicateInTx answers a submission whose key or id exists already (L83, L85).
+func duplicateInTx(cmd *Submit, found *store.Existing, seen *store.Glance) (TxAnswer, bool, error) {
 	byKey := found.Key != (store.Key{})
 	switch {
 	case byKey && !bytes.Equal(found.Fingerprint, cmd.fingerprint):

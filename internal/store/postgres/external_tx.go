@@ -15,8 +15,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store/sqltext"
 )
 
-// guest accepts submissions and outcomes through a transaction of the user.
-type guest struct {
+// externalTx accepts submissions and outcomes through a transaction of the user.
+type externalTx struct {
 	tables       string // the schema of the database that has them; "": where the search path of the transaction finds them
 	installation base.UUID
 	cold         map[string]string
@@ -25,29 +25,31 @@ type guest struct {
 	clock        clock.Clock      // measures pauses
 }
 
-// NewGuest returns the guest of a store that another process has open; info is the Info of that store.
-func NewGuest(info store.Info) (store.Guest, error) { return newGuest(info.Tables, info.Installation) }
+// NewExternalTx returns the ExternalTx of a store that another process has open; info is the Info of that store.
+func NewExternalTx(info store.Info) (store.ExternalTx, error) {
+	return newExternalTx(info.Tables, info.Installation)
+}
 
-// newGuest makes a guest. Nothing that it does depends on the search path of the user's transaction.
-func newGuest(tables string, installation base.UUID) (*guest, error) {
+// newExternalTx makes an externalTx. Nothing that it does depends on the search path of the user's transaction.
+func newExternalTx(tables string, installation base.UUID) (*externalTx, error) {
 	cold, err := sqltext.Load(files, "cold/submit.sql")
 	if err != nil {
 		return nil, err
 	}
-	g := &guest{tables: tables, installation: installation, cold: cold, clock: clock.System()}
+	g := &externalTx{tables: tables, installation: installation, cold: cold, clock: clock.System()}
 	if tables != "" {
 		g.cold = g.in(tables)
 	}
 	return g, nil
 }
 
-// guest returns what accepts submissions and outcomes for this store.
-func (s *Store) guest() *guest {
-	return &guest{tables: s.schema, cold: s.cold, installation: s.info.Installation, now: s.cfg.Now, clock: s.cfg.Clock}
+// externalTx returns what accepts submissions and outcomes for this store.
+func (s *Store) externalTx() *externalTx {
+	return &externalTx{tables: s.schema, cold: s.cold, installation: s.info.Installation, now: s.cfg.Now, clock: s.cfg.Clock}
 }
 
 // in returns the statements for tables in that schema.
-func (g *guest) in(schema string) map[string]string {
+func (g *externalTx) in(schema string) map[string]string {
 	texts := make(map[string]string, len(g.cold))
 	for name, text := range g.cold {
 		texts[name] = strings.ReplaceAll(text, "{schema}", quoted(schema))
@@ -55,24 +57,24 @@ func (g *guest) in(schema string) map[string]string {
 	return texts
 }
 
-// guestTimeout bounds each operation of a guest.
-const guestTimeout = 30 * time.Second
+// externalTxTimeout bounds each operation of an externalTx.
+const externalTxTimeout = 30 * time.Second
 
-// visit is a guest in one transaction.
+// visit is an externalTx in one transaction.
 type visit struct {
-	*guest
+	*externalTx
 	ownTx
 	texts    map[string]string
 	outcomes bool // every program on the store understands outcomes
 }
 
 // enter wraps the user's transaction.
-func (g *guest) enter(ctx context.Context, tx any) (*visit, error) {
+func (g *externalTx) enter(ctx context.Context, tx any) (*visit, error) {
 	own, err := ownTxOf(tx)
 	if err != nil {
 		return nil, err
 	}
-	v := &visit{guest: g, ownTx: own, texts: g.cold}
+	v := &visit{externalTx: g, ownTx: own, texts: g.cold}
 	schema := g.tables
 	if schema == "" {
 		if err := own.query(ctx, g.cold["find_installation"]).Scan(&schema); err != nil {
@@ -128,8 +130,8 @@ func absent(err error) error {
 }
 
 // Glance reads clock, lane and a small record.
-func (g *guest) Glance(ctx context.Context, tx any, lane string, ref store.DocRef) (store.Glance, error) {
-	ctx, cancel := context.WithTimeout(ctx, guestTimeout)
+func (g *externalTx) Glance(ctx context.Context, tx any, lane string, ref store.DocRef) (store.Glance, error) {
+	ctx, cancel := context.WithTimeout(ctx, externalTxTimeout)
 	defer cancel()
 	v, err := g.enter(ctx, tx)
 	if err != nil {
@@ -156,8 +158,8 @@ func (g *guest) Glance(ctx context.Context, tx any, lane string, ref store.DocRe
 }
 
 // SubmitTx inserts a key and a submission, like that of an open store.
-func (g *guest) SubmitTx(ctx context.Context, tx any, key *store.KeyRow, row store.InboxRow) (*store.Existing, error) {
-	ctx, cancel := context.WithTimeout(ctx, guestTimeout)
+func (g *externalTx) SubmitTx(ctx context.Context, tx any, key *store.KeyRow, row store.InboxRow) (*store.Existing, error) {
+	ctx, cancel := context.WithTimeout(ctx, externalTxTimeout)
 	defer cancel()
 	v, err := g.enter(ctx, tx)
 	if err != nil {

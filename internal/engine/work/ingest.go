@@ -9,14 +9,14 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// adoption files a submission from the inbox. The key was written by the user's own transaction.
-type adoption struct {
+// ingestion files a submission from the inbox. The key was written by the user's own transaction.
+type ingestion struct {
 	Submit
 	bad error // the row cannot be read
 }
 
-func (e *Work) newAdoption(ctx context.Context, row store.InboxRow) (*adoption, error) {
-	a := &adoption{}
+func (e *Work) newIngestion(ctx context.Context, row store.InboxRow) (*ingestion, error) {
+	a := &ingestion{}
 	a.e, a.ID = e, row.ID
 	if a.bad = a.readBody(row.Body); a.bad != nil {
 		return a, nil
@@ -26,21 +26,21 @@ func (e *Work) newAdoption(ctx context.Context, row store.InboxRow) (*adoption, 
 	return a, err
 }
 
-func (a *adoption) Name() string { return "adopt" }
+func (a *ingestion) Name() string { return "adopt" }
 
 // Want locks the id, so that of several processes one files the submission.
-func (a *adoption) Want(w *store.Want, _ bool) {
+func (a *ingestion) Want(w *store.Want, _ bool) {
 	w.Executions = append(w.Executions, a.ID.UUID)
 	if a.bad == nil {
 		a.keepClass()
 	}
 }
 
-func (a *adoption) More(*txn.Tx, *store.Want) {}
+func (a *ingestion) More(*txn.Tx, *store.Want) {}
 
-func (a *adoption) Decide(u *txn.Tx) error {
+func (a *ingestion) Decide(u *txn.Tx) error {
 	switch {
-	case !u.Unfiled[a.ID.UUID]: // another process has filed it
+	case !u.NotIngested[a.ID.UUID]: // another process has filed it
 	case a.bad != nil:
 		a.quarantine(u)
 	case !a.LostClass(u):
@@ -50,7 +50,7 @@ func (a *adoption) Decide(u *txn.Tx) error {
 }
 
 // file creates the execution.
-func (a *adoption) file(u *txn.Tx) {
+func (a *ingestion) file(u *txn.Tx) {
 	u.Changes.DropInbox = append(u.Changes.DropInbox, a.ID.UUID)
 	u.Changes.Dictionary = u.Dict.Version
 	fx := u.Effects(a.caller)
@@ -64,7 +64,7 @@ func (a *adoption) file(u *txn.Tx) {
 
 // quarantine drops a submission that was accepted and cannot be read. Its caller has the answer already and its transaction is committed, so an
 // event and a log line report it. It is not tried again.
-func (a *adoption) quarantine(u *txn.Tx) {
+func (a *ingestion) quarantine(u *txn.Tx) {
 	u.Changes.DropInbox = append(u.Changes.DropInbox, a.ID.UUID)
 	u.Changes.Events = append(u.Changes.Events, txn.Quarantined(a.ID.UUID, base.CodeCorruption, 1, u.Now, 0))
 	u.After = append(u.After, func() {
