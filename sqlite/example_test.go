@@ -59,10 +59,7 @@ func ExampleSubmitSQLTx() {
 		if err != nil || !pay {
 			return x.ID, err // rolled back
 		}
-		if err := tx.Commit(); err != nil {
-			return "", err
-		}
-		return x.ID, client.Nudge(ctx, x.Lane) // start at once
+		return x.ID, tx.Commit() // and the work can start
 	}
 	for _, pay := range []bool{true, false} {
 		id, err := place("o-17", pay)

@@ -10,10 +10,12 @@ import (
 )
 
 // SubmitSQLTx submits inside the caller's own transaction on the file of the store: the execution exists iff that commits. A refusal
-// leaves the transaction usable. The engine files the work within a second of the commit; Client.Nudge after the commit makes that
-// immediate.
+// leaves the transaction usable.
 //
-// A client of Connect submits so too: the server takes over what it finds in its file.
+// SQLite notifies nobody of a commit. The engine of this process looks for the work from this call on, first after a millisecond and then less and
+// less often: the work starts within milliseconds of the commit of a short transaction, and at most an eighth of the time late for which
+// a longer one was open, never more than a second. A client of Connect submits so too, and there the server finds the work
+// within a second. In both cases Client.Nudge after the commit makes it start at once.
 //
 // SQLite has one writer: open the file with _txlock=immediate and a busy timeout, and keep the transaction short. A transaction that
 // was begun without it waits for its turn here; if it has read before, and something else wrote since, SQLite lets it write no more:

@@ -302,7 +302,7 @@ func TestI12_outcomes_of_members_that_end_each_other_are_applied(t *testing.T) {
 // A submit inside a transaction starts as soon as it is committed, without a nudge.
 func TestU137_work_of_a_committed_transaction_starts_without_a_nudge(t *testing.T) {
 	t.Parallel()
-	onShared(t, engine.Config{PollInterval: time.Hour}, func(t *testing.T, w *world) {
+	onStoresWith(t, engine.Config{PollInterval: time.Hour}, func(t *testing.T, w *world) {
 		r := ask()
 		answer := w.waiting(w.e, r)
 		own := w.beginOwn()

@@ -73,7 +73,7 @@ type Store interface {
 	FirstOfLanes(ctx context.Context, q Query, each int) ([]LaneHit, error)
 
 	// Notify sends a hint to every other process on this database; Listen calls hear for each until ctx ends. Hints may be lost, duplicated or late
-	// (S69). Stores that only one process can open do nothing.
+	// (S69). On stores that only one process can open, Notify does nothing, and Listen hears of what transactions of the user have left.
 	Notify(ctx context.Context, hint Hint) error
 	Listen(ctx context.Context, hear func(Hint)) error
 
@@ -443,7 +443,7 @@ type Hint struct {
 // TxSubmitter is implemented by stores that accept a submission inside the user's own transaction (L88). tx is a pgx.Tx or a *sql.Tx on this
 // store's database.
 type TxSubmitter interface {
-	// SubmitTx inserts the key (nil: none) and the inbox row, and nothing else; other processes get a hint when the transaction commits. If the key or, failing that, the id exists already, it inserts
+	// SubmitTx inserts the key (nil: none) and the inbox row, and nothing else; whoever listens gets a hint when the transaction commits. If the key or, failing that, the id exists already, it inserts
 	// nothing and returns the existing one (L80). A row without a body is never inserted, only looked up. A transaction on another database is code
 	// wrong_database. After a refusal the transaction can continue.
 	SubmitTx(ctx context.Context, tx any, key *KeyRow, row InboxRow) (existing *Existing, err error)

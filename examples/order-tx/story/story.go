@@ -74,9 +74,6 @@ func commit(ctx context.Context, s *stage.Stage, own shop, writer, client *flowf
 	if err != nil {
 		return err
 	}
-	if err := client.Nudge(ctx, s.Name); err != nil { // on Postgres the commit itself is enough
-		return err
-	}
 	result, err := flowfabric.Attach[string](client, x.ID).Result(ctx)
 	if err != nil {
 		return err

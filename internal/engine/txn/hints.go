@@ -127,11 +127,8 @@ func (h *hinter) take() store.Hint {
 	return hint
 }
 
-// listen acts on the hints of other processes until ctx ends.
+// listen acts on the hints of other processes, and of transactions of the user, until ctx ends.
 func (h *hinter) listen(ctx context.Context) {
-	if !h.e.Store.Info().Shared {
-		return
-	}
 	for ctx.Err() == nil {
 		err := h.e.Store.Listen(ctx, func(hint store.Hint) {
 			_ = h.e.Guard(inHint, func() { h.hear(ctx, hint) }) // if it panics, the poll finds what was missed

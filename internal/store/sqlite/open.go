@@ -71,6 +71,7 @@ func prepare(ctx context.Context, path string, cfg Config) (*Store, error) {
 	s := &Store{
 		incarnation: rand.Text(), path: path, cfg: cfg, statements: statements, lock: lock, closed: make(chan struct{}),
 		writer: make(chan *conn, 1), readers: make(chan *conn, cfg.Readers), log: &writeAhead{path: path + "-wal"},
+		awaited: make(chan base.UUID, 1),
 	}
 	s.flush.sync = s.log.sync
 	if cfg.UnsafeDurability {

@@ -89,6 +89,7 @@ type Store struct {
 	readers chan *conn
 	flush   flusher
 	log     *writeAhead
+	awaited chan base.UUID // the submission that Listen looks for next
 	closing sync.Once
 	closed  chan struct{}
 }
@@ -119,15 +120,6 @@ func (s *Store) now() base.Time { return base.TimeOf(s.cfg.Clock()) }
 
 // Notify does nothing: no other process has the file open.
 func (s *Store) Notify(ctx context.Context, _ store.Hint) error { return ctx.Err() }
-
-// Listen receives nothing and returns when ctx ends: no other process has the file open.
-func (s *Store) Listen(ctx context.Context, _ func(store.Hint)) error {
-	select {
-	case <-ctx.Done():
-	case <-s.closed:
-	}
-	return ctx.Err()
-}
 
 var errClosed = errors.New("the store is closed")
 

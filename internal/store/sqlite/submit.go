@@ -17,8 +17,12 @@ import (
 // store_unavailable (the transaction may not write now, and perhaps never).
 func (s *Store) SubmitTx(ctx context.Context, tx any, key *store.KeyRow, row store.InboxRow) (*store.Existing, error) {
 	existing, err := s.externalTx().SubmitTx(ctx, tx, key, row)
-	if existing != nil && err == nil {
+	switch {
+	case err != nil:
+	case existing != nil:
 		err = s.settled(ctx) // the user's connection sees commits that are not durable yet
+	case row.Body != nil:
+		s.await(row.ID.UUID)
 	}
 	return existing, err
 }
