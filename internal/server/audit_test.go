@@ -1,6 +1,8 @@
 package server_test
 
 import (
+	"crypto/rand"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -242,5 +244,49 @@ func TestU101_U131_keys_tokens_and_links_of_a_namespace_write_as_many_audit_rows
 		}
 		w.send(t, request{method: "POST", path: "/v1/executions", key: chief, body: `{"kind":"k"}`}).wants(t, 201)
 		w.send(t, request{method: "PUT", path: "/v1/executions/" + id + "/priority", key: root, body: `{"priority":5}`, header: map[string]string{"FlowFabric-Namespace": "red"}}).wants(t, 200)
+	})
+}
+
+// What an operator does to the worker of another key is on record under the name of the operator, also if the call says that the instance itself stops.
+func TestU103_U131_whoever_stops_the_worker_of_another_key_is_told_as_an_operator(t *testing.T) {
+	t.Parallel()
+	keyedOnEveryStore(t, func(t *testing.T, w *world) {
+		owner, both, operator := w.key(t, "default", "work"), w.key(t, "*", "work", "operate"), w.key(t, "*", "operate")
+		admin := w.key(t, "*", "admin")
+		for _, c := range []struct {
+			by, call, want string // want is the action on record and the name of the key; "": none
+			leaving        bool   // the drain ends with the next registration
+		}{
+			{operator, "drain", "drain operate@*", false},
+			{operator, "drain?leaving=true", "drain operate@*", false},
+			{operator, "dead", "mark_dead operate@*", false},
+			{operator, "dead?leaving=true", "mark_dead operate@*", false},
+			{both, "drain?leaving=true", "drain work+operate@*", false},
+			{owner, "drain", "", false},
+			{owner, "drain?leaving=true", "", true},
+			{owner, "dead", "", false},
+			{owner, "dead?leaving=true", "", false},
+		} {
+			instance := rand.Text()
+			send := func(key, path, body string) reply {
+				return w.send(t, request{method: "POST", path: path, body: body, key: key}).wants(t, 200)
+			}
+			register := `{"worker_id":"w","worker_instance_id":"` + instance + `"}`
+			send(owner, "/v1/workers", register)
+			send(c.by, "/v1/workers/"+instance+"/"+c.call, strings.Repeat(`{"reason":"r"}`, strings.Count(c.call, "dead")))
+			var told []string
+			rows, _ := w.send(t, request{method: "GET", path: "/v1/audit?entity_id=" + instance, key: admin}).wants(t, 200).field(t, "items").([]any)
+			for _, row := range rows {
+				row, _ := row.(map[string]any)
+				told = append(told, fmt.Sprint(row["action"], " ", row["principal"]))
+			}
+			if strings.Join(told, ", ") != c.want {
+				t.Errorf("%s: on record is %q, want %q", c.call, told, c.want)
+			}
+			drains := strings.HasPrefix(c.call, "drain") && !c.leaving
+			if again := send(owner, "/v1/workers", register); again.field(t, "drain") != drains {
+				t.Errorf("%s by %q, registered again: %s", c.call, c.want, again.body)
+			}
+		}
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,8 +31,15 @@ const (
 // slowSecurely serves a world again over HTTP/2, with other bounds of time.
 func (w *world) slowSecurely(t *testing.T, impatient func(*http.Server)) *world {
 	t.Helper()
+	return w.servedSecurely(t, &metered{}, impatient)
+}
+
+// servedSecurely is slowSecurely with a count of what the server reads.
+func (w *world) servedSecurely(t *testing.T, meter *metered, impatient func(*http.Server)) *world {
+	t.Helper()
 	listener := httptest.NewUnstartedServer(nil)
-	listener.Config, listener.Listener, listener.EnableHTTP2 = w.server.HTTPServer(), w.server.Listener(listener.Listener), true
+	meter.Listener = listener.Listener
+	listener.Config, listener.Listener, listener.EnableHTTP2 = w.server.HTTPServer(), w.server.Listener(meter), true
 	impatient(listener.Config)
 	listener.StartTLS()
 	t.Cleanup(listener.Close)
@@ -116,6 +124,67 @@ func TestU20_a_head_of_http2_that_does_not_end_ends_its_connection(t *testing.T)
 				}()
 			}
 			ends(t, conn)
+		})
+	}
+}
+
+// metered counts what a server reads.
+type metered struct {
+	net.Listener
+	bytes atomic.Int64
+}
+
+type meteredConn struct {
+	net.Conn
+	of *metered
+}
+
+func (m *metered) Accept() (net.Conn, error) {
+	conn, err := m.Listener.Accept()
+	return meteredConn{conn, m}, err
+}
+
+func (c meteredConn) Read(into []byte) (int, error) {
+	n, err := c.Conn.Read(into)
+	c.of.bytes.Add(int64(n))
+	return n, err
+}
+
+// A head that goes on and on ends by its size too, long before its time is over: memory that a connection holds has a bound (U20).
+func TestU20_a_head_of_http2_that_grows_ends_its_connection_by_its_size(t *testing.T) {
+	t.Parallel()
+	const most = 1 << 20 // bytes that the server reads; a head has at most 64 KiB
+	long := strings.Repeat("x", frameSize-8)
+	for name, field := range map[string]string{
+		"of short fields": "\x00\x01x\x00",
+		"of long fields":  "\x00\x01x\x7f" + string(binary.AppendUvarint(nil, uint64(len(long)-127))) + long,
+		"of one field":    long, // behind the announcement of its length
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			meter := &metered{}
+			w := keyedWorld(t, server.Config{}).servedSecurely(t, meter, func(s *http.Server) { s.IdleTimeout = time.Hour })
+			conn := w.dialSecurely(t)
+			first := []byte(nil)
+			if name == "of one field" {
+				first = binary.AppendUvarint([]byte{0, 1, 'x', 0x7f}, 1<<30)
+			}
+			text := frame(frame(opened(1<<16), settingsFrame, 1, 0, nil), headersFrame, endStream, 1, first)
+			if _, err := conn.Write(text); err != nil {
+				t.Fatal(err)
+			}
+			go func() {
+				more := frame(nil, continuationFrame, 0, 1, []byte(field))
+				for {
+					if _, err := conn.Write(more); err != nil {
+						return
+					}
+				}
+			}()
+			ends(t, conn)
+			if read := meter.bytes.Load(); read > most {
+				t.Errorf("the server has read %d bytes of a head", read)
+			}
 		})
 	}
 }

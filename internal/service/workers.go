@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/api"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -36,10 +37,15 @@ func (s *Service) getWorker(ctx context.Context, c Caller, r *wire.ByInstance) (
 	return *workerOf(view), nil
 }
 
-// drainWorker makes an instance take nothing new (U103). It sets a state, so that a repeat is harmless (L117).
+// drainWorker makes an instance take nothing new (U103). It sets a state, so that a repeat is harmless (L117). Only the owner of an instance says
+// that it is leaving: an operator who says so of another's drains it.
 func (s *Service) drainWorker(ctx context.Context, c Caller, r *wire.DrainWorkerRequest) (api.Worker, error) {
 	if r.Leaving {
-		return s.workerAfter(ctx, c, &r.ByInstance, s.engine.Leave(ctx, c.worker(), r.Instance))
+		owner := c.worker()
+		owner.OwnInstances = true
+		if err := s.engine.Leave(ctx, owner, r.Instance); base.CodeOf(err) != base.CodeWorkerNotRegistered {
+			return s.workerAfter(ctx, c, &r.ByInstance, err)
+		}
 	}
 	return s.workerAfter(ctx, c, &r.ByInstance, s.engine.Drain(ctx, c.operator(), "", r.Instance, true))
 }
