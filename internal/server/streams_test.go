@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -13,19 +14,30 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// streams are clients that misbehave over HTTP/2: all share a connection, and end their streams by RST_STREAM.
-func streams(t *testing.T, w *world) misbehaving {
+// streamed serves a world again over HTTP/2.
+func (w *world) streamed(t *testing.T, change func(*http.Server)) *httptest.Server {
 	t.Helper()
 	listener := httptest.NewUnstartedServer(nil)
 	listener.Config, listener.Listener = w.server.HTTPServer(), w.server.Listener(listener.Listener)
 	listener.EnableHTTP2 = true
+	change(listener.Config)
 	listener.StartTLS()
 	t.Cleanup(listener.Close)
-	client := listener.Client()
-	t.Cleanup(client.CloseIdleConnections)
+	t.Cleanup(listener.Client().CloseIdleConnections)
+	return listener
+}
+
+// streams are clients that misbehave over HTTP/2: all share a connection, and end their streams by RST_STREAM.
+func streams(t *testing.T, w *world) misbehaving {
+	t.Helper()
+	patient, impatient := w.streamed(t, func(*http.Server) {}), w.streamed(t, soon)
 	// Open mode answers to names of this machine: its address is one.
 	return func(t *testing.T, o *wire.Operation, r repeatable, sent, end int) *reply {
 		t.Helper()
+		listener := patient
+		if end == stalled {
+			listener = impatient
+		}
 		ctx, reset := context.WithTimeout(t.Context(), patience)
 		defer reset()
 		whole := sent == len(r.body)
@@ -36,6 +48,13 @@ func streams(t *testing.T, w *world) misbehaving {
 		switch {
 		case r.body != "" && whole:
 			body = strings.NewReader(r.body)
+		case end == stalled:
+			rest, never := io.Pipe()
+			defer never.Close()
+			body = struct {
+				io.Reader
+				io.Closer // of a body that nobody waits for
+			}{io.MultiReader(strings.NewReader(r.body[:sent]), rest), rest}
 		case r.body != "":
 			body = &cut{text: strings.NewReader(r.body[:sent]), reset: reset, reached: ctx.Done()}
 		}
@@ -48,8 +67,11 @@ func streams(t *testing.T, w *world) misbehaving {
 		if r.body != "" {
 			request.Header.Set("Content-Type", "application/json")
 		}
-		response, err := client.Do(request)
+		response, err := listener.Client().Do(request)
 		if err != nil {
+			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				t.Fatal("the server keeps the stream")
+			}
 			return nil // the stream was reset before there was an answer
 		}
 		defer response.Body.Close()

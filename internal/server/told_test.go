@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -66,8 +67,8 @@ func leased(path, fields, read, holds string) func(*testing.T, *world) (repeatab
 var storesNothing = map[string]bool{wire.Nudge.ID: true, wire.VerifyGrant.ID: true, wire.MakeBackup.ID: true, wire.DrainServer.ID: true}
 
 // Whatever a client does with its connection, it gets a success only when what it asked for is stored, and never by an empty answer
-// (I1): one that sends half of its body and no more, one that closes its half after the request, one that vanishes; over HTTP/2 one that resets
-// its stream in the middle of its body, behind it, or with its answer on the way.
+// (I1): one that sends half of its body and closes its half or stalls, one that closes its half after the request, one that vanishes; over HTTP/2
+// one that stalls or resets its stream in the middle of its body, or resets it behind the body or with its answer on the way.
 func TestI1_every_route_tells_of_a_success_only_when_it_is_stored(t *testing.T) {
 	t.Parallel()
 	for _, o := range wire.Operations() {
@@ -110,8 +111,11 @@ func TestI1_every_route_tells_of_a_success_only_when_it_is_stored(t *testing.T) 
 func isTold(t *testing.T, w *world, o *wire.Operation, r repeatable, stored func() bool, misbehave misbehaving) {
 	t.Helper()
 	before := w.count(t)
-	if r.body != "" {
-		if answer := misbehave(t, o, r, len(r.body)/2, halfClosed); answer != nil && answer.status < 400 {
+	for _, end := range []int{halfClosed, stalled} {
+		if r.body == "" {
+			break
+		}
+		if answer := misbehave(t, o, r, len(r.body)/2, end); answer != nil && answer.status < 400 {
 			t.Errorf("half of the request was told as %d %s", answer.status, answer.body)
 		}
 		if now := w.count(t); now != before && !r.goesOn {
@@ -146,13 +150,27 @@ func isTold(t *testing.T, w *world, o *wire.Operation, r repeatable, stored func
 const (
 	halfClosed = iota // it closes its half and reads on; over HTTP/2 it resets the stream, and takes what has come until then
 	vanished          // it resets the connection or the stream
+	stalled           // it sends nothing more and waits
 )
+
+// soon makes a server give up clients that stall.
+func soon(s *http.Server) { s.ReadTimeout = 50 * time.Millisecond }
 
 // misbehaving sends some bytes of the body of a request and ends its connection or stream; nil: there was no answer.
 type misbehaving func(t *testing.T, o *wire.Operation, r repeatable, sent, end int) *reply
 
 // connections are clients that misbehave over HTTP/1.1, each with a connection of its own.
-func connections(_ *testing.T, w *world) misbehaving { return w.misbehave }
+func connections(t *testing.T, w *world) misbehaving {
+	t.Helper()
+	slow := w.slow(t, soon)
+	return func(t *testing.T, o *wire.Operation, r repeatable, sent, end int) *reply {
+		t.Helper()
+		if end == stalled {
+			return slow.misbehave(t, o, r, sent, end)
+		}
+		return w.misbehave(t, o, r, sent, end)
+	}
+}
 
 func (w *world) misbehave(t *testing.T, o *wire.Operation, r repeatable, sent, end int) *reply {
 	t.Helper()
@@ -171,8 +189,10 @@ func (w *world) misbehave(t *testing.T, o *wire.Operation, r repeatable, sent, e
 		_ = conn.Close()
 		return nil
 	}
-	if err := conn.CloseWrite(); err != nil {
-		t.Fatal(err)
+	if end == halfClosed {
+		if err := conn.CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
 	}
 	text := ends(t, conn)
 	if text == "" {
