@@ -72,6 +72,33 @@ func TestU116_router_and_document_list_the_same_routes(t *testing.T) {
 	}
 }
 
+// A generated client sends its key where the document asks for one, and a proxy lets everybody in where it does not.
+func TestU116_U119_the_document_asks_for_a_key_where_the_server_does(t *testing.T) {
+	t.Parallel()
+	var document struct {
+		Paths map[string]map[string]struct {
+			Security []map[string][]string `json:"security"`
+		}
+	}
+	if err := json.Unmarshal(server.Document(), &document); err != nil {
+		t.Fatal(err)
+	}
+	w := keyedWorld(t, server.Config{})
+	for _, o := range wire.Operations() {
+		if o.Reserved {
+			continue
+		}
+		asked := document.Paths[o.Path][strings.ToLower(o.Method)].Security
+		answer := w.send(t, request{method: o.Method, path: somePath(o, "0198f0a0-0000-7000-8000-000000000000")})
+		switch needed := answer.status == 401 && answer.text(t, "code") == "missing_credentials"; {
+		case asked == nil:
+			t.Errorf("%s: the document does not say whether it needs a key", o.ID)
+		case needed != (len(asked) == 1):
+			t.Errorf("%s: without a key it is answered with %d, and the document asks for %v", o.ID, answer.status, asked)
+		}
+	}
+}
+
 func TestU116_the_page_of_the_api_needs_nothing_else(t *testing.T) {
 	t.Parallel()
 	page := openWorld(t).get(t, "/docs").wants(t, 200)
