@@ -158,7 +158,7 @@ func TestU163_the_schema_goes_forward_step_by_step_and_never_back(t *testing.T) 
 		}
 		how.To = 1
 		var told []int
-		how.Told = func(step api.SchemaStep) { told = append(told, step.Number) }
+		how.OnStep = func(step api.SchemaStep) { told = append(told, step.Number) }
 		if first := must[embedded.Schema](t)(embedded.Migrate(ctx, address, how)); first.Level != 1 || !first.Steps[0].Applied {
 			t.Errorf("%s: %+v", kind, first)
 		}

@@ -54,17 +54,17 @@ type runner struct {
 
 	leftOut atomic.Pointer[context.CancelFunc] // ends a waiting claim that left out a full kind; nil: none does
 
-	trust  int64          // nanoseconds after the start of a call during which its lease is trusted
-	beat   time.Duration  // between heartbeats
-	look   atomic.Int64   // when the watch checks the leases next
-	looked chan struct{}  // wakes the watch early
-	apart  atomic.Bool    // leases that transactions hold are being renewed
-	beats  sync.WaitGroup // the same
-	drains atomic.Bool    // an operator has drained the instance: it claims nothing new
-	left   atomic.Bool    // it has left or is leaving: it does not register again
-	joins  chan struct{}  // holds a token while the instance registers again
-	asks   chan struct{}  // makes the next heartbeat at once, which tells who drains the instance
-	told   atomic.Bool    // the drain was logged
+	trust       int64          // nanoseconds after the start of a call during which its lease is trusted
+	beat        time.Duration  // between heartbeats
+	look        atomic.Int64   // when the watch checks the leases next
+	looked      chan struct{}  // wakes the watch early
+	apart       atomic.Bool    // leases that transactions hold are being renewed
+	beats       sync.WaitGroup // the same
+	drains      atomic.Bool    // an operator has drained the instance: it claims nothing new
+	left        atomic.Bool    // it has left or is leaving: it does not register again
+	joins       chan struct{}  // holds a token while the instance registers again
+	asks        chan struct{}  // makes the next heartbeat at once, which tells who drains the instance
+	drainLogged atomic.Bool    // the drain was logged
 
 	stopping    chan struct{} // closed: claim nothing more
 	stopOnce    sync.Once
@@ -154,14 +154,14 @@ func (r *runner) noteDrain(on bool, by string) {
 	r.drains.Store(on)
 	switch {
 	case r.left.Load(): // it drains because it leaves
-	case on && by == "" && !r.told.Load():
+	case on && by == "" && !r.drainLogged.Load():
 		wake(r.asks)
-	case on && r.told.CompareAndSwap(false, true):
+	case on && r.drainLogged.CompareAndSwap(false, true):
 		r.log.Warn("flowfabric: draining: it claims nothing more", "asked_by", by, "exits", r.cfg.ExitOnDrain)
 		if r.cfg.ExitOnDrain {
 			r.drain()
 		}
-	case !on && r.told.CompareAndSwap(true, false):
+	case !on && r.drainLogged.CompareAndSwap(true, false):
 		r.log.Warn("flowfabric: the drain has ended: it claims again")
 	}
 }

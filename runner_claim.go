@@ -99,7 +99,7 @@ func (c *claimer) run(ctx, calls context.Context) error {
 		case err == nil:
 			try, full = 0, got >= asked
 			c.giveBack()
-			c.tell(got)
+			c.wakeBrief(got)
 			if r.drains.Load() {
 				backoff.Pause(ctx, r.clock, r.beat)
 			}
@@ -131,8 +131,8 @@ func (c *claimer) awaitFlow(ctx context.Context) bool {
 	return ctx.Err() == nil
 }
 
-// tell wakes brief claimers after a claim that brought work.
-func (c *claimer) tell(got int) {
+// wakeBrief wakes brief claimers after a claim that brought work.
+func (c *claimer) wakeBrief(got int) {
 	if got == 0 {
 		return
 	}

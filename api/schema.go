@@ -73,6 +73,6 @@ func ParseMigrateMode(text string) (MigrateMode, error) {
 // MigrateConfig says how to migrate. The zero value brings a store up to date.
 type MigrateConfig struct {
 	To               int                   // the last step to apply; 0: all there are
-	Told             func(step SchemaStep) // called with each step when it is done
+	OnStep           func(step SchemaStep) // called with each step when it is done
 	UnsafeDurability bool                  // accept a database that may lose acknowledged commits when the power fails
 }

@@ -87,11 +87,11 @@ func (w Waitpoints) OpenLink(ctx context.Context, linkID string, token api.Token
 
 // closedPage returns the page of a link that can no longer be decided, which a server sends with the reason.
 func closedPage(err error) (*api.LinkPage, error) {
-	var told *api.Error
-	if !errors.As(err, &told) || told.Current[wire.FactLink] == nil {
+	var refusal *api.Error
+	if !errors.As(err, &refusal) || refusal.Current[wire.FactLink] == nil {
 		return nil, err
 	}
-	text, wrong := wire.Marshal(told.Current[wire.FactLink])
+	text, wrong := wire.Marshal(refusal.Current[wire.FactLink])
 	if wrong != nil {
 		return nil, transport.Garbled(wrong)
 	}
@@ -99,8 +99,8 @@ func closedPage(err error) (*api.LinkPage, error) {
 	if wrong := wire.DecodeAnswer(text, page); wrong != nil {
 		return nil, transport.Garbled(wrong)
 	}
-	delete(told.Current, wire.FactLink)
-	page.Refused = told
+	delete(refusal.Current, wire.FactLink)
+	page.Refused = refusal
 	return page, nil
 }
 

@@ -127,7 +127,7 @@ func Migrate(ctx context.Context, url string, cfg ...MigrateConfig) (Schema, err
 		return Schema{}, err
 	}
 	return inprocess.Schema(postgres.Migrate(ctx, url, options.store(),
-		postgres.Forward{To: options.To, Force: options.Force, Told: inprocess.Told(options.MigrateConfig)}))
+		postgres.Forward{To: options.To, Force: options.Force, OnStep: inprocess.OnStep(options.MigrateConfig)}))
 }
 
 func (cfg MigrateConfig) store() postgres.Config {

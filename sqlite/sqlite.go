@@ -70,7 +70,7 @@ func Migrate(ctx context.Context, path string, cfg ...MigrateConfig) (Schema, er
 		return Schema{}, err
 	}
 	c := sqlite.Config{UnsafeDurability: options.UnsafeDurability}
-	return inprocess.Schema(sqlite.Migrate(ctx, path, c, options.To, inprocess.Told(options)))
+	return inprocess.Schema(sqlite.Migrate(ctx, path, c, options.To, inprocess.OnStep(options)))
 }
 
 // KnownSchema is how far the tables are that this module knows.

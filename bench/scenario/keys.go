@@ -119,13 +119,13 @@ func (r *keyedRun) take(ctx context.Context, variant string) (time.Duration, err
 		return 0, err
 	}
 	r.sample.Counts[r.prefix+"submit_per_s"] = float64(r.plan.N) / time.Since(began).Seconds()
-	r.tellHeap("heap_bytes.waiting", before)
+	r.addHeap("heap_bytes.waiting", before)
 	took, err := r.workOff(ctx)
 	if err != nil {
 		return 0, err
 	}
 	r.sample.Counts[r.prefix+"per_s"] = float64(r.plan.N) / took.Seconds()
-	r.tellHeap("heap_bytes.done", before)
+	r.addHeap("heap_bytes.done", before)
 	r.sample.LatencyMS[r.prefix+"submit"] = r.book.submit.Latency()
 	ended, err := r.check(ctx, r.prefix, r.book.ids, from)
 	r.sample.check(r.prefix+"succeeded", r.plan.N, ended.outcomes["success"])
@@ -239,8 +239,8 @@ func (r *keyedRun) heap() uint64 {
 	return stats.HeapAlloc
 }
 
-// tellHeap notes how much more memory is in use than before.
-func (r *keyedRun) tellHeap(name string, before uint64) {
+// addHeap adds how much more memory is in use than before.
+func (r *keyedRun) addHeap(name string, before uint64) {
 	if r.cfg.Via == viaEmbedded {
 		r.sample.Counts[r.prefix+name] = max(float64(r.heap())-float64(before), 0)
 	}

@@ -11,8 +11,8 @@ import (
 // MaxChildrenTimeout bounds the timeout of a wait for children (F40).
 const MaxChildrenTimeout = base.Year
 
-// maxToldChildren is the maximum number of names in the event of a wait.
-const maxToldChildren = 100
+// maxNamedChildren is the maximum number of names in the event of a wait.
+const maxNamedChildren = 100
 
 // OfChildren reports whether the members of the flow were spawned by a worker, so that it is not a sub-flow. The kind does not decide this: a
 // caller may use the same kind for any flow.
@@ -195,7 +195,7 @@ func (x *Execution) waitEdges(now base.Time, c *ChildrenWaitCommand) []Edge {
 }
 
 func (x *Execution) emitWaitingChildren(fx *Effects, held heldLease, w *ChildrenWait, children []AwaitedChild) {
-	names := make([]string, min(len(children), maxToldChildren))
+	names := make([]string, min(len(children), maxNamedChildren))
 	for i := range names {
 		names[i] = children[i].Name
 	}

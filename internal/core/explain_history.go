@@ -17,8 +17,8 @@ type StatusChange struct {
 	Event  string // kind of the event that reported it
 }
 
-// toldState is the part of an event's data that describes the resulting status.
-type toldState struct {
+// loggedState is the part of an event's data that describes the resulting status.
+type loggedState struct {
 	Status     string `json:"status"`
 	Reason     string `json:"reason"`
 	ReasonCode string `json:"reason_code"`
@@ -48,36 +48,36 @@ func ChangesOf(events []Event) (changes []StatusChange) {
 
 // statusAfter returns the status that follows from an event; StatusNone if the event does not change it.
 func statusAfter(e *Event, held bool) (Status, Reason) {
-	var told toldState
-	_ = json.Unmarshal(e.Data.JSON(), &told) // fields of other types belong to events without a status
+	var logged loggedState
+	_ = json.Unmarshal(e.Data.JSON(), &logged) // fields of other types belong to events without a status
 	switch e.Kind {
 	case "execution.submitted", "execution.completed":
-		status, _ := ParseStatus(told.Status)
-		reason, _ := ParseReason(told.Reason)
+		status, _ := ParseStatus(logged.Status)
+		reason, _ := ParseReason(logged.Reason)
 		return status, reason
 	case "execution.ready":
 		return Ready, WaitingForWorker
 	case "execution.delayed":
-		reason, _ := ParseReason(told.Reason)
+		reason, _ := ParseReason(logged.Reason)
 		return Delayed, reason
 	case "execution.blocked":
-		reason, _ := ParseReason(told.Reason)
+		reason, _ := ParseReason(logged.Reason)
 		return Blocked, reason
 	case "grant.issued":
 		return Granted, WaitingForWorker
 	case "lease.acquired":
 		return Running, ReasonNone
 	case "execution.suspended":
-		return Suspended, reasonCodes[told.ReasonCode]
+		return Suspended, reasonCodes[logged.ReasonCode]
 	case "lease.released", "lease.expired", "lease.revoked", "attempt.ended", "grant.ended", "execution.resumed", "execution.replayed":
-		return told.gate(e.Kind, held)
+		return logged.gate(e.Kind, held)
 	default:
 		return StatusNone, ReasonNone
 	}
 }
 
 // gate returns what the gate decided after an event.
-func (t *toldState) gate(kind string, held bool) (Status, Reason) {
+func (t *loggedState) gate(kind string, held bool) (Status, Reason) {
 	switch {
 	case kind == "attempt.ended" && t.RetryAt != "":
 		return Delayed, WaitingForRetryBackoff

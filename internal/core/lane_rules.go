@@ -100,21 +100,21 @@ func (s LaneSettings) WithoutWeights(of func(key string) bool) LaneSettings {
 
 // LaneChangeWithoutWeights returns the data of lane.changed without the weights of some keys. Unreadable data is omitted.
 func LaneChangeWithoutWeights(d eventdata.Data, of func(key string) bool) eventdata.Data {
-	var told struct {
+	var change struct {
 		Lane   string        `json:"lane"`
 		Old    *LaneSettings `json:"old,omitempty"`
 		New    *LaneSettings `json:"new,omitempty"`
 		Reason string        `json:"reason,omitempty"`
 	}
-	if err := json.Unmarshal(d.JSON(), &told); err != nil {
+	if err := json.Unmarshal(d.JSON(), &change); err != nil {
 		return eventdata.Data{}
 	}
-	for _, s := range []*LaneSettings{told.Old, told.New} {
+	for _, s := range []*LaneSettings{change.Old, change.New} {
 		if s != nil {
 			*s = s.WithoutWeights(of)
 		}
 	}
-	text, _ := json.Marshal(told)
+	text, _ := json.Marshal(change)
 	return eventdata.OfJSON(text)
 }
 

@@ -67,7 +67,7 @@ func (q *Quota) Change(fx *Effects, s QuotaSettings) (changed bool) {
 	if q.Settings == s {
 		return false
 	}
-	q.tell(fx, &s)
+	q.emit(fx, &s)
 	q.Settings = s
 	q.Revision++
 	q.UpdatedAt = fx.Now
@@ -75,10 +75,10 @@ func (q *Quota) Change(fx *Effects, s QuotaSettings) (changed bool) {
 }
 
 // Delete emits quota.changed without new settings: from now on the quota limits nothing (S38).
-func (q *Quota) Delete(fx *Effects) { q.tell(fx, nil) }
+func (q *Quota) Delete(fx *Effects) { q.emit(fx, nil) }
 
-// tell emits quota.changed. A new quota has no old settings, a deleted one no new ones.
-func (q *Quota) tell(fx *Effects, s *QuotaSettings) {
+// emit emits quota.changed. A new quota has no old settings, a deleted one no new ones.
+func (q *Quota) emit(fx *Effects, s *QuotaSettings) {
 	var o eventdata.Builder
 	o.Str(eventdata.FieldQuota, q.ID)
 	if q.Revision > 0 {

@@ -144,13 +144,13 @@ func (x *Execution) Settle(fx *Effects) (changed bool) {
 	if !x.WakeAt.Reached(fx.Now) {
 		return false
 	}
-	now, actor, request, told := fx.Now, fx.Actor, fx.RequestID, len(fx.Events)
+	now, actor, request, before := fx.Now, fx.Actor, fx.RequestID, len(fx.Events)
 	fx.Actor, fx.RequestID, fx.settling = EngineActor(), "", now
 	for x.wakeOnce(fx, now) {
 	}
 	fx.Now, fx.Actor, fx.RequestID = now, actor, request
-	for i := range fx.Events[told:] {
-		fx.Events[told+i].At = now
+	for i := range fx.Events[before:] {
+		fx.Events[before+i].At = now
 	}
 	x.arm()
 	return true

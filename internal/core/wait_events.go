@@ -40,13 +40,13 @@ func (x *Execution) emitSuspended(fx *Effects, held heldLease, s *Suspension, bo
 	o.Str(eventdata.FieldReasonCode, s.ReasonCode)
 	o.Moment(eventdata.FieldTimeoutAt, s.TimeoutAt)
 	o.Str(eventdata.FieldTimeoutBehavior, s.Behavior)
-	o.Raw(eventdata.FieldWaitpoints, waitpointsTold(bound))
+	o.Raw(eventdata.FieldWaitpoints, waitpointsJSON(bound))
 	addExit(&o, held)
 	x.emitFor(fx, held.instanceID, "execution.suspended", &o)
 }
 
-// waitpointsTold returns the list of waitpoints in execution.suspended.
-func waitpointsTold(bound []Waitpoint) json.RawMessage {
+// waitpointsJSON returns the list of waitpoints in execution.suspended.
+func waitpointsJSON(bound []Waitpoint) json.RawMessage {
 	text := []byte{'['}
 	for i := range bound {
 		w := &bound[i]

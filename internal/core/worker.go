@@ -255,9 +255,9 @@ func (w *Worker) MarkDead(fx *Effects, reason string) (changed bool) {
 	if w.Marked() {
 		return false
 	}
-	told := w.Dead != nil
+	known := w.Dead != nil
 	w.Dead = &Death{At: fx.Now, Cause: DeathMarked, Reason: reason}
-	if !told {
+	if !known {
 		w.emit(fx, "worker.dead", w.deadData())
 	}
 	return true

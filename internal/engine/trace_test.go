@@ -87,8 +87,8 @@ func (l *spanLog) Commit(commands []engine.Span, size int) engine.Span {
 	return l.add(&loggedSpan{name: "commit", commands: slices.Clone(commands), size: size})
 }
 
-// Tell writes down what the span is about.
-func (s *loggedSpan) Tell(f engine.Facts) {
+// Attach writes down what the span is about.
+func (s *loggedSpan) Attach(f engine.Facts) {
 	s.log.mu.Lock()
 	defer s.log.mu.Unlock()
 	s.facts = f

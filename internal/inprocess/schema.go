@@ -35,11 +35,11 @@ func timeOf(t base.Time) time.Time {
 	return t.Std()
 }
 
-// Told is the function that a store calls after each step.
-func Told(cfg api.MigrateConfig) func(store.SchemaStep) {
+// OnStep is the function that a store calls after each step.
+func OnStep(cfg api.MigrateConfig) func(store.SchemaStep) {
 	return func(s store.SchemaStep) {
-		if cfg.Told != nil {
-			cfg.Told(api.SchemaStep(s))
+		if cfg.OnStep != nil {
+			cfg.OnStep(api.SchemaStep(s))
 		}
 	}
 }

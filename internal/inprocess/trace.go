@@ -64,8 +64,8 @@ type engineSpan struct {
 	span api.Span
 }
 
-// Tell records which execution the span is about.
-func (s *engineSpan) Tell(f engine.Facts) {
+// Attach records which execution the span is about.
+func (s *engineSpan) Attach(f engine.Facts) {
 	attributes := []slog.Attr{
 		slog.String(attrExecution, f.ID.String()), slog.String(attrKind, f.Class.Kind), slog.String(attrLane, f.Class.Lane),
 		slog.String(attrNamespace, f.Class.Namespace), slog.String(attrStatus, f.Status.String()),

@@ -59,7 +59,7 @@ func (g *Graph) edges(s *Snapshot) (found []string) {
 			found = append(found, fmt.Sprintf("F1: the edge from %s to %s joins others than members", e.From.Name, e.To.Name))
 			continue
 		}
-		if text := told(e, g.member(s, e.From.Name)); text != "" {
+		if text := disagrees(e, g.member(s, e.From.Name)); text != "" {
 			found = append(found, fmt.Sprintf("FI3: the edge from %s to %s %s", e.From.Name, e.To.Name, text))
 		}
 	}
@@ -79,8 +79,8 @@ func sorted(ids []base.UUID) []base.UUID {
 	return slices.SortedFunc(slices.Values(ids), func(a, b base.UUID) int { return bytes.Compare(a[:], b[:]) })
 }
 
-// told is what an edge says that does not agree with its upstream. What has resolved it may be an earlier run (F55).
-func told(e *core.Edge, from *core.Execution) string {
+// disagrees returns in what an edge does not agree with its upstream. What has resolved it may be an earlier run (F55).
+func disagrees(e *core.Edge, from *core.Execution) string {
 	switch {
 	case from == nil:
 		return "" // rows tells of it
@@ -303,7 +303,7 @@ func (g *Graph) waits(s *Snapshot) (found []string) {
 		j, satisfied, impossible := &parent.Children.Wait.Join, 0, 0
 		for _, e := range all {
 			child := s.Records[e.From.ID.UUID].X
-			if text := told(e, child); text != "" {
+			if text := disagrees(e, child); text != "" {
 				found = append(found, fmt.Sprintf("FI12: the edge of a wait from %s %s", e.From.Name, text))
 			}
 			if child != nil && child.Status.Terminal() {

@@ -82,15 +82,15 @@ type facts struct {
 	AttemptID string `json:"attempt_id"`
 }
 
-// Told holds the events of an execution against its record (L145, L146, LI2, LI6, LI8, I10): "" when they tell the same. An id
+// History holds the events of an execution against its record (L145, L146, LI2, LI6, LI8, I10): "" when they tell the same. An id
 // may be used again after a delete: only what follows the last submit counts.
-func Told(x *core.Execution, events []core.Event) string {
+func History(x *core.Execution, events []core.Event) string {
 	var s story
 	for _, ev := range events {
 		if ev.Kind == "execution.submitted" {
 			s = story{}
 		}
-		if text := s.tell(ev); text != "" {
+		if text := s.add(ev); text != "" {
 			return text
 		}
 	}
@@ -102,9 +102,9 @@ func Told(x *core.Execution, events []core.Event) string {
 	case (s.open != 0) != (x.Lease != nil):
 		return fmt.Sprintf("L146: epoch %d is open in the events, the record is %s", s.open, x.Status)
 	case s.epoch != x.LeaseEpoch:
-		return fmt.Sprintf("LI2: %d acquisitions told, epoch is %d", s.epoch, x.LeaseEpoch)
+		return fmt.Sprintf("LI2: %d acquisitions in the events, epoch is %d", s.epoch, x.LeaseEpoch)
 	case s.completed != s.replayed+over || s.replayed != x.ReplayCount:
-		return fmt.Sprintf("L145: %d completions told, %d replays, %s after %d replays", s.completed, s.replayed, x.Status, x.ReplayCount)
+		return fmt.Sprintf("L145: %d completions in the events, %d replays, %s after %d replays", s.completed, s.replayed, x.Status, x.ReplayCount)
 	}
 	return ""
 }
@@ -116,7 +116,7 @@ type story struct {
 	attempt             string
 }
 
-func (s *story) tell(ev core.Event) string {
+func (s *story) add(ev core.Event) string {
 	var f facts
 	if err := json.Unmarshal(ev.Data.JSON(), &f); err != nil {
 		return fmt.Sprintf("E24: data of %s: %v", ev.Kind, err)

@@ -141,7 +141,7 @@ func TestL145_L146_events_that_tell_another_story_are_found(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := invariants.Told(x, c.told); !strings.HasPrefix(got, c.want) || c.want == "" && got != "" {
+			if got := invariants.History(x, c.told); !strings.HasPrefix(got, c.want) || c.want == "" && got != "" {
 				t.Errorf("found %q, want %q", got, c.want)
 			}
 		})

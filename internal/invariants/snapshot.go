@@ -23,11 +23,11 @@ type Snapshot struct {
 // Audit holds everything in a store to what must hold. Executions are found by the log, which must reach back to their submits.
 // Others may work on the store meanwhile: an execution that changes while it is looked at is not held against its events.
 func Audit(ctx context.Context, s store.Store) ([]string, error) {
-	told, after, err := readLog(ctx, s, 0)
+	events, after, err := readLog(ctx, s, 0)
 	if err != nil {
 		return nil, err
 	}
-	snap, err := Take(ctx, s, slices.Collect(maps.Keys(told)))
+	snap, err := Take(ctx, s, slices.Collect(maps.Keys(events)))
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +40,7 @@ func Audit(ctx context.Context, s store.Store) ([]string, error) {
 		if since[id] != nil {
 			continue
 		}
-		if text := Told(r.X, told[id]); text != "" {
+		if text := History(r.X, events[id]); text != "" {
 			found = append(found, r.X.ID.String()+": "+text)
 		}
 	}
@@ -49,14 +49,14 @@ func Audit(ctx context.Context, s store.Store) ([]string, error) {
 
 // readLog reads the events of executions after a position, and tells where the log ends.
 func readLog(ctx context.Context, s store.Store, after int64) (map[base.UUID][]core.Event, int64, error) {
-	told := map[base.UUID][]core.Event{}
+	events := map[base.UUID][]core.Event{}
 	for {
 		commits, err := s.Log(ctx, after, 1000)
 		if err != nil {
 			return nil, 0, fmt.Errorf("read the log: %w", err)
 		}
 		if len(commits) == 0 {
-			return told, after, nil
+			return events, after, nil
 		}
 		for _, commit := range commits {
 			after = commit.Seq
@@ -65,7 +65,7 @@ func readLog(ctx context.Context, s store.Store, after int64) (map[base.UUID][]c
 			}
 			for _, ev := range commit.Events {
 				if id := ev.ExecutionID; !id.IsZero() && ev.Kind != core.SilentChange {
-					told[id.UUID] = append(told[id.UUID], ev)
+					events[id.UUID] = append(events[id.UUID], ev)
 				}
 			}
 		}

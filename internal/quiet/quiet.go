@@ -26,10 +26,10 @@ type Log struct {
 	clock clock.Clock
 
 	mu   sync.Mutex
-	told map[string]*thing
+	seen map[string]*thing
 }
 
-// thing is something that was told.
+// thing is something that was logged.
 type thing struct {
 	at    time.Time
 	since int // how often it happened after that
@@ -40,22 +40,22 @@ func New(log *slog.Logger, c clock.Clock) *Log {
 	if c == nil {
 		c = clock.System()
 	}
-	return &Log{log: log, clock: c, told: map[string]*thing{}}
+	return &Log{log: log, clock: c, seen: map[string]*thing{}}
 }
 
-// Info tells something, as slog.Logger does.
-func (l *Log) Info(msg string, args ...any) { l.tell(slog.LevelInfo, 1, msg, args) }
+// Info logs a line, as slog.Logger does.
+func (l *Log) Info(msg string, args ...any) { l.write(slog.LevelInfo, 1, msg, args) }
 
-// Warn tells something, as slog.Logger does.
-func (l *Log) Warn(msg string, args ...any) { l.tell(slog.LevelWarn, 1, msg, args) }
+// Warn logs a line, as slog.Logger does.
+func (l *Log) Warn(msg string, args ...any) { l.write(slog.LevelWarn, 1, msg, args) }
 
-// Error tells something, as slog.Logger does.
-func (l *Log) Error(msg string, args ...any) { l.tell(slog.LevelError, 1, msg, args) }
+// Error logs a line, as slog.Logger does.
+func (l *Log) Error(msg string, args ...any) { l.write(slog.LevelError, 1, msg, args) }
 
-// DebugMany tells of something that happened n times at once.
-func (l *Log) DebugMany(n int, msg string, args ...any) { l.tell(slog.LevelDebug, n, msg, args) }
+// DebugMany logs something that happened n times at once.
+func (l *Log) DebugMany(n int, msg string, args ...any) { l.write(slog.LevelDebug, n, msg, args) }
 
-func (l *Log) tell(level slog.Level, n int, msg string, args []any) {
+func (l *Log) write(level slog.Level, n int, msg string, args []any) {
 	if !l.log.Enabled(context.Background(), level) {
 		return
 	}
@@ -64,13 +64,13 @@ func (l *Log) tell(level slog.Level, n int, msg string, args []any) {
 	}
 }
 
-// count is how often it has happened since it was last told; 0: it is not time to tell it again.
+// count is how often it has happened since it was last logged; 0: it is too early to log it again.
 func (l *Log) count(msg string, args []any, n int) int {
 	name := nameOf(msg, args)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.clock.Now()
-	t := l.told[name]
+	t := l.seen[name]
 	if t == nil {
 		t = l.remember(name, msg, now)
 	}
@@ -83,22 +83,22 @@ func (l *Log) count(msg string, args []any, n int) int {
 	return count
 }
 
-// remember makes room for a thing. What was not told for a while is forgotten.
+// remember makes room for a thing. What was not logged for a while is forgotten.
 func (l *Log) remember(name, msg string, now time.Time) *thing {
-	if len(l.told) >= maxThings {
-		for old, t := range l.told {
+	if len(l.seen) >= maxThings {
+		for old, t := range l.seen {
 			if now.Sub(t.at) >= interval {
-				delete(l.told, old)
+				delete(l.seen, old)
 			}
 		}
 	}
-	if len(l.told) >= maxThings {
+	if len(l.seen) >= maxThings {
 		name = msg
 	}
-	t := l.told[name]
+	t := l.seen[name]
 	if t == nil {
 		t = &thing{}
-		l.told[name] = t
+		l.seen[name] = t
 	}
 	return t
 }
@@ -106,7 +106,7 @@ func (l *Log) remember(name, msg string, now time.Time) *thing {
 // varying are the keys whose values differ though the thing is the same.
 var varying = map[any]bool{"request_id": true, "duration_ms": true, "trace_id": true, "stack": true, "failures": true, "tries": true, "again_in": true}
 
-// nameOf names what a line is about. Of errors numbers are left out: they tell ports and times.
+// nameOf names what a line is about. Of errors numbers are left out: they contain ports and times.
 func nameOf(msg string, args []any) string {
 	var b strings.Builder
 	b.WriteString(msg)

@@ -50,5 +50,5 @@ func (s *Server) getBulk(ctx context.Context, x *exchange, r *wire.GetBulkReques
 			return answer{}, err
 		}
 	}
-	return wait.told(shows(job)), nil
+	return wait.applied(shows(job)), nil
 }

@@ -70,7 +70,7 @@ func (s *Server) readEvents(ctx context.Context, x *exchange, r *wire.EventsRequ
 		return shows(page), err
 	}
 	page, err := s.eventsNow(ctx, x, *r, wait.atMost)
-	return wait.told(shows(page)), err
+	return wait.applied(shows(page)), err
 }
 
 // eventsNow is a page of events, or an empty one when the wait is over.

@@ -34,7 +34,7 @@ func (s *Server) getExecution(ctx context.Context, x *exchange, r *wire.GetExecu
 	if err != nil {
 		return answer{}, err
 	}
-	return wait.told(shows(shown(execution, r.View, r.Encoding))), nil
+	return wait.applied(shows(shown(execution, r.View, r.Encoding))), nil
 }
 
 // executionNow is the execution when it has ended, or as it is when the wait is over.
@@ -153,7 +153,7 @@ func (s *Server) getResult(ctx context.Context, x *exchange, r *wire.GetResultRe
 	if err != nil {
 		return answer{}, err
 	}
-	return wait.told(delivers(result)), nil
+	return wait.applied(delivers(result)), nil
 }
 
 // deliver serves an operation that answers with bytes as the service does it. This much is compiled for each call.
@@ -281,7 +281,7 @@ func (s *Server) explain(ctx context.Context, x *exchange, r *wire.ExplainReques
 		if err != nil {
 			return answer{}, err
 		}
-		return wait.told(shows(shown)), nil
+		return wait.applied(shows(shown)), nil
 	}
 	var shown *api.Explanation
 	ended, err := s.until(ctx, x, s.readers, wait.atMost, func(ctx context.Context) (err error) {
@@ -295,5 +295,5 @@ func (s *Server) explain(ctx context.Context, x *exchange, r *wire.ExplainReques
 	if err != nil {
 		return answer{}, err
 	}
-	return wait.told(shows(shown)), nil
+	return wait.applied(shows(shown)), nil
 }

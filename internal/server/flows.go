@@ -110,7 +110,7 @@ func (s *Server) getFlow(ctx context.Context, x *exchange, r *wire.GetFlowReques
 			return answer{}, err
 		}
 	}
-	return wait.told(shows(flow)), nil
+	return wait.applied(shows(flow)), nil
 }
 
 // flow returns a flow; if wait is not 0, once it has ended or the wait is over.
@@ -135,7 +135,7 @@ func (s *Server) cancelFlow(ctx context.Context, x *exchange, r *wire.CancelFlow
 	if progress.Remaining > 0 {
 		a.status = http.StatusAccepted
 	}
-	return wait.told(a), nil
+	return wait.applied(a), nil
 }
 
 // cancelled cancels a flow and waits as long as the caller and the server do.

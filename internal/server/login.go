@@ -13,9 +13,9 @@ import (
 // login is not valid, unless the login says more with an Error of the table.
 func (s *Server) logIn(r *http.Request) (caller, error) {
 	key, err := s.cfg.Login(r)
-	var told *api.Error
+	var refusal *api.Error
 	switch {
-	case errors.As(err, &told):
+	case errors.As(err, &refusal):
 		return caller{}, err
 	case err != nil:
 		s.log.Debug("a login is not valid", "error", err)

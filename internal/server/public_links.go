@@ -153,11 +153,11 @@ func (s *Server) htmlPage(x *exchange, p *api.LinkPage, err error, t typed) (ans
 
 // withLink is why a link cannot be decided, with what the link was about.
 func withLink(p *api.LinkPage) error {
-	var told *api.Error
-	if !errors.As(p.Refused, &told) {
+	var cause *api.Error
+	if !errors.As(p.Refused, &cause) {
 		return p.Refused
 	}
-	e := *told
+	e := *cause
 	if e.Current = maps.Clone(e.Current); e.Current == nil {
 		e.Current = map[string]any{}
 	}

@@ -49,7 +49,7 @@ func (s *Server) submit(ctx context.Context, x *exchange, r *wire.SubmitRequest)
 	default:
 		a.body = flat{outcomeOnly{result.Outcome()}, shown(execution, "", r.Encoding)}
 	}
-	return wait.told(a.with("Location", "/v1/executions/"+string(result.ID))), nil
+	return wait.applied(a.with("Location", "/v1/executions/"+string(result.ID))), nil
 }
 
 // outcomeOnly precedes the fields that it is the outcome for.

@@ -30,8 +30,8 @@ func waitOf(fields wire.WaitFields, longest time.Duration) (wait, error) {
 	return wait{atMost: min(asked, longest), preferred: preferred}, nil
 }
 
-// told adds Preference-Applied to an answer for which a preference was applied.
-func (w wait) told(a answer) answer {
+// applied adds Preference-Applied to an answer for which a preference was applied.
+func (w wait) applied(a answer) answer {
 	if !w.preferred {
 		return a
 	}

@@ -25,7 +25,7 @@ func (w *World) check() {
 	for _, text := range broken {
 		w.found("%s", text)
 	}
-	w.checkTold()
+	w.checkAcknowledged()
 	w.checkPlaces()
 	if len(w.findings) > 0 {
 		return
@@ -34,8 +34,8 @@ func (w *World) check() {
 	w.checkIntegrity()
 }
 
-// checkTold compares what callers were told with the records (I1, I5, I13).
-func (w *World) checkTold() {
+// checkAcknowledged compares what callers were told with the records (I1, I5, I13).
+func (w *World) checkAcknowledged() {
 	snap := w.snapshot()
 	if snap == nil {
 		return

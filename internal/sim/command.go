@@ -44,7 +44,7 @@ func (w *World) send(p *process, c *command) {
 	c.p, c.over, c.answer, c.err = p, false, nil, nil
 	c.tries++
 	w.commands = append(w.commands, c)
-	w.tell("#%d to p%d: %s", c.n, p.index, c.what)
+	w.record("#%d to p%d: %s", c.n, p.index, c.what)
 	sent := &command{n: c.n, p: p}
 	w.all.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -70,15 +70,15 @@ func (w *World) conclude(c *command) {
 	w.commands = slices.DeleteFunc(w.commands, func(other *command) bool { return other == c })
 	switch {
 	case c.err == nil:
-		w.tell("#%d done", c.n)
+		w.record("#%d done", c.n)
 	case unknown(c.err):
-		w.tell("#%d unknown", c.n)
+		w.record("#%d unknown", c.n)
 		if !c.once {
 			w.journal.unknown = append(w.journal.unknown, c)
 		}
 		return
 	default:
-		w.tell("#%d %s", c.n, base.CodeOf(c.err))
+		w.record("#%d %s", c.n, base.CodeOf(c.err))
 	}
 	switch code := base.CodeOf(c.err); code {
 	case base.CodeInternal, base.CodeCorruption, base.CodeInvalidArgument:

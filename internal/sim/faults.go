@@ -39,7 +39,7 @@ func (w *World) any(r *rand.Rand) *process {
 func refuse(w *World, r *rand.Rand) {
 	if p := w.any(r); p != nil {
 		why := pick(r, store.Retry, store.Unavailable, store.Busy)
-		w.tell("p%d: a call is going to be refused: %s", p.index, why)
+		w.record("p%d: a call is going to be refused: %s", p.index, why)
 		for range r.IntN(3) {
 			p.faults = append(p.faults, verdict{})
 		}
@@ -49,7 +49,7 @@ func refuse(w *World, r *rand.Rand) {
 
 func lose(w *World, r *rand.Rand) {
 	if p := w.any(r); p != nil {
-		w.tell("p%d: an answer is going to be lost", p.index)
+		w.record("p%d: an answer is going to be lost", p.index)
 		for range r.IntN(4) {
 			p.faults = append(p.faults, verdict{})
 		}
@@ -60,7 +60,7 @@ func lose(w *World, r *rand.Rand) {
 func slow(w *World, r *rand.Rand) {
 	if p := w.any(r); p != nil {
 		p.slow = pick(r, 30*time.Millisecond, 200*time.Millisecond, time.Second, 4*time.Second, 40*time.Second)
-		w.tell("p%d: a call is going to take %v", p.index, p.slow)
+		w.record("p%d: a call is going to take %v", p.index, p.slow)
 	}
 }
 
@@ -68,7 +68,7 @@ func slow(w *World, r *rand.Rand) {
 func freeze(w *World, r *rand.Rand) {
 	if p := w.any(r); p != nil {
 		d := pick(r, 300*time.Millisecond, 2*time.Second, 6*time.Second)
-		w.tell("p%d is frozen for %v", p.index, d)
+		w.record("p%d is frozen for %v", p.index, d)
 		p.frozen = clock.System().Now().Add(d)
 	}
 }
@@ -76,7 +76,7 @@ func freeze(w *World, r *rand.Rand) {
 // breakOff ends the sessions of a process, as the server does with idle ones.
 func breakOff(w *World, r *rand.Rand) {
 	if p := w.any(r); p != nil {
-		w.tell("p%d: its sessions end", p.index)
+		w.record("p%d: its sessions end", p.index)
 		p.port.s.Break()
 	}
 }
@@ -86,13 +86,13 @@ func kill(w *World, r *rand.Rand) {
 	index := r.IntN(len(w.procs))
 	p := w.procs[index]
 	if !p.killed {
-		w.tell("p%d is killed", index)
+		w.record("p%d is killed", index)
 		p.kill()
 		if r.IntN(2) == 0 {
 			return
 		}
 	}
-	w.tell("p%d is started", index)
+	w.record("p%d is started", index)
 	w.start(index)
 }
 
@@ -107,17 +107,17 @@ func hints(w *World, r *rand.Rand) {
 	switch how := r.IntN(4); how {
 	case 0:
 		p.lose += n
-		w.tell("p%d: %d hints get lost", p.index, n)
+		w.record("p%d: %d hints get lost", p.index, n)
 	case 1:
 		p.double += n
-		w.tell("p%d: %d hints come twice", p.index, n)
+		w.record("p%d: %d hints come twice", p.index, n)
 	case 2:
 		p.delay += n
-		w.tell("p%d: %d hints come late", p.index, n)
+		w.record("p%d: %d hints come late", p.index, n)
 	default:
 		d := pick(r, 300*time.Millisecond, 3*time.Second)
 		p.deaf = clock.System().Now().Add(d)
-		w.tell("p%d hears nothing for %v", p.index, d)
+		w.record("p%d hears nothing for %v", p.index, d)
 	}
 }
 
@@ -126,5 +126,5 @@ func skew(w *World, r *rand.Rand) {
 	index := r.IntN(len(w.procs))
 	d := pick(r, -time.Hour, -3*time.Second, -200*time.Millisecond, 0, 500*time.Millisecond, 20*time.Second, time.Hour)
 	w.skew[index] = d
-	w.tell("the clock of p%d's host is off by %v from its next start on", index, d)
+	w.record("the clock of p%d's host is off by %v from its next start on", index, d)
 }

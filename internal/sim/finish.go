@@ -77,7 +77,7 @@ func (w *World) must(what string, run func(ctx context.Context, e *engine.Engine
 
 // heal stops all faults and starts what is down.
 func (w *World) heal() {
-	w.tell("the faults stop")
+	w.record("the faults stop")
 	for i, p := range w.procs {
 		p.faults, p.slow, p.frozen = nil, 0, time.Time{}
 		p.mu.Lock()

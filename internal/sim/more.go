@@ -45,7 +45,7 @@ func claimGrant(w *World, r *rand.Rand) {
 		if err == nil && !back {
 			t := answer.(engine.Task)
 			if l := w.journal.leased(&t, g.instance); l != nil {
-				w.tell("   %s runs %s", g.instance, l)
+				w.record("   %s runs %s", g.instance, l)
 			}
 		}
 	})
@@ -75,7 +75,7 @@ func targeted(w *World, r *rand.Rand) {
 		if err == nil {
 			t := answer.(engine.Task)
 			if l := w.journal.leased(&t, q.InstanceID); l != nil {
-				w.tell("   %s runs %s", q.InstanceID, l)
+				w.record("   %s runs %s", q.InstanceID, l)
 			}
 		}
 	})

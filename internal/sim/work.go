@@ -157,7 +157,7 @@ func (w *World) claims(p *process, q engine.ClaimRequest, then func([]*lease)) {
 		for _, t := range answer.(engine.ClaimAnswer).Tasks {
 			if l := w.journal.leased(&t, q.InstanceID); l != nil {
 				got = append(got, l)
-				w.tell("   %s runs %s", q.InstanceID, l)
+				w.record("   %s runs %s", q.InstanceID, l)
 			}
 		}
 		if then != nil {

@@ -65,8 +65,8 @@ func (w *World) now() time.Duration { return clock.System().Now().Sub(w.began) }
 // storeNow is the store's clock.
 func (w *World) storeNow() base.Time { return base.TimeOf(clock.System().Now()) }
 
-// tell adds a line to the history.
-func (w *World) tell(format string, args ...any) {
+// record adds a line to the history.
+func (w *World) record(format string, args ...any) {
 	line := fmt.Sprintf("%8.3f ", w.now().Seconds()) + fmt.Sprintf(format, args...)
 	for i := range len(line) {
 		w.print = (w.print ^ uint64(line[i])) * 1099511628211
@@ -79,7 +79,7 @@ func (w *World) tell(format string, args ...any) {
 // found records something that must not be.
 func (w *World) found(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
-	w.tell("FOUND %s", text)
+	w.record("FOUND %s", text)
 	w.findings = append(w.findings, text)
 }
 
@@ -190,7 +190,7 @@ func (w *World) step() bool {
 	t := list[w.sched.IntN(len(list))]
 	if p := t.p; p.slow > 0 {
 		t.from = clock.System().Now().Add(p.slow)
-		w.tell("p%d %s takes %v", p.index, t.call, p.slow)
+		w.record("p%d %s takes %v", p.index, t.call, p.slow)
 		p.slow = 0
 		return true
 	}
@@ -207,7 +207,7 @@ func (w *World) release(t *turn) {
 	}
 	w.turns = slices.DeleteFunc(w.turns, func(other *turn) bool { return other == t })
 	w.steps++
-	w.tell("p%d.%d %s %x %s", t.p.index, t.p.life, t.call, t.key&0xffff, v)
+	w.record("p%d.%d %s %x %s", t.p.index, t.p.life, t.call, t.key&0xffff, v)
 	t.goOn <- v
 }
 

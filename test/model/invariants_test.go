@@ -30,7 +30,7 @@ func broken(s *subject, got *state, watched map[base.UUID]watch, ends map[string
 	}
 	found := append(snap.Broken(), brokenWaits(got, ends)...)
 	for id, r := range got.records {
-		if text := invariants.Told(r.x, s.told[id]); text != "" {
+		if text := invariants.History(r.x, s.told[id]); text != "" {
 			found = append(found, fmt.Sprintf("%s: %s", r.x.ID, text))
 		}
 		if swept && r.x.WakeAt != 0 && r.x.WakeAt <= now {

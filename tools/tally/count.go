@@ -83,7 +83,7 @@ func (c *count) take(e event, said map[string]*strings.Builder, failedIn map[str
 	case "pass":
 		if e.Test != "" {
 			c.passed++
-			tellRaces(said[name], out)
+			printRaces(said[name], out)
 			break
 		}
 		fmt.Fprintf(out, "ok    %s  %.1fs\n", name, e.Elapsed)
@@ -99,7 +99,7 @@ func (c *count) take(e event, said map[string]*strings.Builder, failedIn map[str
 			fmt.Fprint(out, text)
 		}
 		if e.Test == "" {
-			tellUnended(said, name+".", out)
+			printUnended(said, name+".", out)
 		}
 		fmt.Fprintf(out, "FAIL  %s  %.1fs\n", name, e.Elapsed)
 	default:
@@ -108,16 +108,16 @@ func (c *count) take(e event, said map[string]*strings.Builder, failedIn map[str
 	delete(said, name)
 }
 
-// tellRaces prints what a test that passed has said if the race detector speaks there: its reports are taken for what any of the tests says
+// printRaces prints what a test that passed has said if the race detector speaks there: its reports are taken for what any of the tests says
 // that run at the time, and it is another one that fails.
-func tellRaces(said *strings.Builder, out io.Writer) {
+func printRaces(said *strings.Builder, out io.Writer) {
 	if said != nil && strings.Contains(said.String(), "WARNING: DATA RACE") {
 		fmt.Fprint(out, said)
 	}
 }
 
-// tellUnended prints what the tests of a package said that never ended, because it crashed or took too long.
-func tellUnended(said map[string]*strings.Builder, prefix string, out io.Writer) {
+// printUnended prints what the tests of a package said that never ended, because it crashed or took too long.
+func printUnended(said map[string]*strings.Builder, prefix string, out io.Writer) {
 	for _, name := range slices.Sorted(maps.Keys(said)) {
 		if strings.HasPrefix(name, prefix) {
 			fmt.Fprint(out, said[name])

@@ -65,8 +65,8 @@ func New(ctx context.Context, e *txn.Engine) (*Admin, error) {
 		Flush:   func(u *txn.Tx) { writeChains(u) },
 	})
 	e.OnStart(a.startKeys)
-	e.OnLoop(a.tellRefusals)
-	e.OnClose(func(ctx context.Context) { a.tellCounted(ctx, true) })
+	e.OnLoop(a.writeRefusals)
+	e.OnClose(func(ctx context.Context) { a.writeCounted(ctx, true) })
 	e.OnTimer(timerAudit, txn.TimerRule{Label: "audit", Do: a.sweepAudit})
 	e.OnTimer(timerSigningKeys, txn.TimerRule{Label: "signing_key", Do: a.sweepSigningKeys})
 	e.CountRemoved(docAuditRow, "audit_row")

@@ -167,7 +167,7 @@ func writeChains(u *txn.Tx) {
 		}
 		if chain.altered {
 			onceSure(u, func() {
-				u.Engine.Notes.Error("an audit chain was altered by somebody else", "namespace", name, "row", chain.Altered)
+				u.Engine.QuietLog.Error("an audit chain was altered by somebody else", "namespace", name, "row", chain.Altered)
 			})
 		}
 		if !chain.key.IsZero() {
@@ -206,6 +206,6 @@ func AuditExecution(u *txn.Tx, c txn.Caller, action, reason string, x *core.Exec
 }
 
 // AuditPart records a change of something that belongs to an execution.
-func AuditPart(u *txn.Tx, c txn.Caller, action, reason string, x *core.Execution, t ToldChange) {
+func AuditPart(u *txn.Tx, c txn.Caller, action, reason string, x *core.Execution, t AuditedChange) {
 	Audit(u, c, core.AuditRow{Namespace: x.Class.Namespace, Action: action, Entity: t.Entity, EntityID: t.ID, Reason: reason}, t.Before, t.After)
 }

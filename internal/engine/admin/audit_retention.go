@@ -55,7 +55,7 @@ func trimChain(ctx context.Context, u *txn.Tx, doc *store.Doc) (more bool, err e
 
 // leaveAltered leaves a chain as it is and checks it again in a day.
 func leaveAltered(u *txn.Tx, namespace string, chain *auditChain, why string) {
-	u.Engine.Notes.Error("an audit chain was altered: retention drops nothing of it", "namespace", namespace, "row", chain.First, "problem", why)
+	u.Engine.QuietLog.Error("an audit chain was altered: retention drops nothing of it", "namespace", namespace, "row", chain.First, "problem", why)
 	armAudit(u, namespace, &chain.AuditChain, u.Now.Add(base.Day))
 }
 

@@ -59,10 +59,10 @@ func (e *Admin) AuditKey(ctx context.Context) (keyring.AuditKey, error) {
 }
 
 // auditKey returns the key that seals the heads of chains. If it is not cached it is read only if there may be one: if this process has a master
-// key, if a head says so (told), or if a chain is new. Codes: master_key_required, master_key_mismatch.
-func auditKey(ctx context.Context, u *txn.Tx, told bool) (keyring.AuditKey, error) {
+// key, if a head says so (sealed), or if a chain is new. Codes: master_key_required, master_key_mismatch.
+func auditKey(ctx context.Context, u *txn.Tx, sealed bool) (keyring.AuditKey, error) {
 	key := Of(u).auditing.get()
-	if !key.IsZero() || !told && Of(u).Signing.MasterKey().IsZero() {
+	if !key.IsZero() || !sealed && Of(u).Signing.MasterKey().IsZero() {
 		return key, nil
 	}
 	if _, loaded := u.Docs[KeySetRef]; !loaded {
@@ -111,11 +111,11 @@ func trustChains(ctx context.Context, u *txn.Tx, refs []store.DocRef) error {
 	if len(refs) == 0 {
 		return nil
 	}
-	told := slices.ContainsFunc(refs, func(ref store.DocRef) bool {
+	sealed := slices.ContainsFunc(refs, func(ref store.DocRef) bool {
 		chain := partsOf(u).chains[ref.Key]
 		return chain.created || chain.Seal != nil
 	})
-	key, err := auditKey(ctx, u, told)
+	key, err := auditKey(ctx, u, sealed)
 	switch code := base.CodeOf(err); {
 	case code == base.CodeMasterKeyRequired || code == base.CodeMasterKeyMismatch:
 		for _, ref := range refs {
@@ -169,7 +169,7 @@ func enroll(u *txn.Tx, namespace string, chain *auditChain) {
 	no := core.AuditRollOf(namespace)
 	roll := roll(u, namespace, chain.key)
 	if roll.Has(namespace) {
-		onceSure(u, func() { u.Engine.Notes.Error("an audit chain was removed", "namespace", namespace) })
+		onceSure(u, func() { u.Engine.QuietLog.Error("an audit chain was removed", "namespace", namespace) })
 		chain.Altered = 1
 		return
 	}
@@ -180,7 +180,7 @@ func enroll(u *txn.Tx, namespace string, chain *auditChain) {
 
 // onceSure logs a foreign change of the audit log after the transaction has committed. Before that it may be wrong: a chain that seemed new, and is
 // on its list, may have been started by another process while the transaction waited for the list. In that case the commit fails with Conflict.
-func onceSure(u *txn.Tx, tell func()) { u.After = append(u.After, tell) }
+func onceSure(u *txn.Tx, log func()) { u.After = append(u.After, log) }
 
 // roll returns the list for the chain of a namespace as the transaction has it. A list that is not as the engine left it is still used, and marked as
 // altered.
@@ -193,7 +193,7 @@ func roll(u *txn.Tx, namespace string, key keyring.AuditKey) *auditRoll {
 	roll := &auditRoll{AuditRoll: stored}
 	if err != nil || !roll.SealedUnder(key, no) {
 		onceSure(u, func() {
-			u.Engine.Notes.Error("the list of audit chains was altered by somebody without its key", "namespace", namespace)
+			u.Engine.QuietLog.Error("the list of audit chains was altered by somebody without its key", "namespace", namespace)
 		})
 		roll.AlteredAt = u.Now
 	}

@@ -26,8 +26,8 @@ type Operation struct {
 	Target string                            // what it is about, where that is not the execution: a request key is good for one target (W4)
 	// Repeat completes the recorded answer with what is never recorded; nil: nothing is missing.
 	Repeat func(u *txn.Tx, x *core.Execution) error
-	// Told is what the audit row contains; nil: how the execution changed.
-	Told func(u *txn.Tx, x *core.Execution) ToldChange
+	// Audited is what the audit row contains; nil: how the execution changed.
+	Audited func(u *txn.Tx, x *core.Execution) AuditedChange
 	// Shows reports that the command is audited although it changes nothing.
 	Shows bool
 	// Removes reports that the execution no longer exists afterwards: a repeat is then recognised without it.
@@ -186,8 +186,8 @@ func (o *operatorCommand) Chains(u *txn.Tx) []string { return ExecutionChain(u, 
 
 // audit writes the change to the audit log (U131).
 func (o *operatorCommand) audit(u *txn.Tx, ent *txn.Row, before core.AuditedExecution) {
-	if o.Told != nil {
-		AuditPart(u, o.caller, o.Operation.Name, o.Op.Reason, ent.Exec, o.Told(u, ent.Exec))
+	if o.Audited != nil {
+		AuditPart(u, o.caller, o.Operation.Name, o.Op.Reason, ent.Exec, o.Audited(u, ent.Exec))
 		return
 	}
 	var after any
@@ -235,8 +235,8 @@ func (o *operatorCommand) again(u *txn.Tx, x *core.Execution, doc *txn.RecordedR
 	return err
 }
 
-// ToldChange is the content of an audit row about something that belongs to an execution.
-type ToldChange struct {
+// AuditedChange is the content of an audit row about something that belongs to an execution.
+type AuditedChange struct {
 	Entity, ID    string
 	Before, After any
 }

@@ -151,15 +151,15 @@ func cutText(text string, limit int) string {
 	return strings.ToValidUTF8(text[:limit], "")
 }
 
-// tellRefusals writes what was counted when a span is over, until ctx ends.
-func (e *Admin) tellRefusals(ctx context.Context) {
+// writeRefusals writes what was counted when a span is over, until ctx ends.
+func (e *Admin) writeRefusals(ctx context.Context) {
 	for {
 		select {
 		case <-e.refusals.begun:
 		case <-ctx.Done():
 			return
 		}
-		for next := e.tellCounted(ctx, false); !next.IsZero(); next = e.tellCounted(ctx, false) {
+		for next := e.writeCounted(ctx, false); !next.IsZero(); next = e.writeCounted(ctx, false) {
 			timer := e.Cfg.Clock.NewTimerAt(next)
 			select {
 			case <-timer.C:
@@ -171,8 +171,8 @@ func (e *Admin) tellRefusals(ctx context.Context) {
 	}
 }
 
-// tellCounted writes what the spans that are over have counted, and returns when the next one is.
-func (e *Admin) tellCounted(ctx context.Context, all bool) (next time.Time) {
+// writeCounted writes what the spans that are over have counted, and returns when the next one is.
+func (e *Admin) writeCounted(ctx context.Context, all bool) (next time.Time) {
 	counted, next := e.refusals.over(e.Cfg.Clock.Now(), all)
 	slices.SortFunc(counted, func(a, b *refused) int { return strings.Compare(a.refusal.Action, b.refusal.Action) })
 	for _, one := range counted {
@@ -183,7 +183,7 @@ func (e *Admin) tellCounted(ctx context.Context, all bool) (next time.Time) {
 			continue
 		}
 		if err != nil {
-			e.Notes.Error("refusals are not in the audit log", "count", count, "action", action, "error", err)
+			e.QuietLog.Error("refusals are not in the audit log", "count", count, "action", action, "error", err)
 		}
 	}
 	return next

@@ -197,13 +197,13 @@ type auditedKeySet struct {
 
 func auditedKeys(set *keyring.KeySet, kid string) auditedKeySet {
 	list := set.List(0, true) // states as they are stored
-	told := auditedKeySet{Version: set.Version, CurrentKid: list.CurrentKid}
+	audited := auditedKeySet{Version: set.Version, CurrentKid: list.CurrentKid}
 	for i := range list.Keys {
 		if list.Keys[i].Kid == kid {
-			told.Key = &list.Keys[i]
+			audited.Key = &list.Keys[i]
 		}
 	}
-	return told
+	return audited
 }
 
 // armPurge lets the sweep erase secrets when their time is over (W17): each key whose end is new has a timer of its own.
@@ -234,7 +234,7 @@ func (e *Admin) sweepSigningKeys(ctx context.Context, _ store.Timer) error {
 			u.PutDoc(store.Doc{DocRef: KeySetRef, Body: set.Encode()})
 			u.Safe.Then(func(err error) {
 				if err == nil {
-					tellPurged(e.Cfg.Logger, kids)
+					logPurged(e.Cfg.Logger, kids)
 				}
 			})
 		}
@@ -242,7 +242,7 @@ func (e *Admin) sweepSigningKeys(ctx context.Context, _ store.Timer) error {
 	})
 }
 
-func tellPurged(log *slog.Logger, kids []string) {
+func logPurged(log *slog.Logger, kids []string) {
 	for _, kid := range kids {
 		log.Info("a signing key is past its time, its secret is gone", "key_id", kid)
 	}

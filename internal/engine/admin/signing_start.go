@@ -58,19 +58,19 @@ func (e *Admin) sealKeys(ctx context.Context) error {
 
 // seedConfigured installs the key of the configuration, unless it is there.
 func (e *Admin) seedConfigured(ctx context.Context) error {
-	var told keyring.SeedOutcome
+	var outcome keyring.SeedOutcome
 	err := e.startChange(ctx, "seed_signing_key", func(fx *core.Effects, set *keyring.KeySet) (err error) {
-		told, err = set.Seed(fx, e.sealing(), *e.Cfg.SigningKey)
+		outcome, err = set.Seed(fx, e.sealing(), *e.Cfg.SigningKey)
 		return err
 	})
 	switch {
 	case err != nil:
 		return err
-	case told.OtherSecret:
-		return base.Errorf(base.CodeSeedConflict, "the configured signing key %s is stored with another secret", told.Kid).
+	case outcome.OtherSecret:
+		return base.Errorf(base.CodeSeedConflict, "the configured signing key %s is stored with another secret", outcome.Kid).
 			WithHint("configure the secret that it was seeded with, or another kid")
 	}
-	e.tellSeeded(told)
+	e.logSeeded(outcome)
 	return nil
 }
 
@@ -84,21 +84,21 @@ func (e *Admin) seedRandom(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var told keyring.SeedOutcome
+	var outcome keyring.SeedOutcome
 	err = e.startChange(ctx, "seed_signing_key", func(fx *core.Effects, set *keyring.KeySet) (err error) {
-		if told = (keyring.SeedOutcome{}); len(set.Keys) > 0 {
+		if outcome = (keyring.SeedOutcome{}); len(set.Keys) > 0 {
 			return nil
 		}
-		told, err = set.Seed(fx, e.sealing(), seed)
+		outcome, err = set.Seed(fx, e.sealing(), seed)
 		return err
 	})
-	e.tellSeeded(told)
+	e.logSeeded(outcome)
 	return err
 }
 
-func (e *Admin) tellSeeded(told keyring.SeedOutcome) {
-	if told.Outcome == keyring.OutcomeSeeded {
-		e.Cfg.Logger.Info("a signing key was seeded", "key_id", told.Kid)
+func (e *Admin) logSeeded(outcome keyring.SeedOutcome) {
+	if outcome.Outcome == keyring.OutcomeSeeded {
+		e.Cfg.Logger.Info("a signing key was seeded", "key_id", outcome.Kid)
 	}
 }
 

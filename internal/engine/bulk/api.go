@@ -94,9 +94,9 @@ func (a *BulkArgs) checkFor(action string) error {
 // withoutPayload returns the arguments as they may be shown.
 func (a BulkArgs) withoutPayload() BulkArgs {
 	if a.Signal != nil {
-		told := *a.Signal
-		told.Payload = nil
-		a.Signal = &told
+		shown := *a.Signal
+		shown.Payload = nil
+		a.Signal = &shown
 	}
 	return a
 }

@@ -67,7 +67,7 @@ func (e *Claims) Claim(ctx context.Context, c txn.Caller, r txn.ClaimRequest) (a
 		return call.answer, err
 	}
 	answer = call.answer // a copy: the picker may still read its own
-	answer.Tasks, err = e.tellTasks(ctx, answer.Tasks)
+	answer.Tasks, err = e.attachAll(ctx, answer.Tasks)
 	return answer, err
 }
 
@@ -186,7 +186,7 @@ func subset(a, b []string) bool {
 func (c *claim) finish(err error) {
 	defer close(c.done) // also if the span panics
 	c.err = err
-	c.tell()
+	c.attachSpan()
 	txn.EndSpan(c.span, err)
 }
 
@@ -220,9 +220,9 @@ func (e *Claims) sweepClaims(ctx context.Context, t store.Timer) error {
 	})
 }
 
-// tell sets the execution in the span of a claim, if the claim got exactly one.
-func (c *claim) tell() {
+// attachSpan sets the execution in the span of a claim, if the claim got exactly one.
+func (c *claim) attachSpan() {
 	if c.span != nil && len(c.answer.Tasks) == 1 {
-		c.span.Tell(txn.FactsOf(c.answer.Tasks[0].Execution))
+		c.span.Attach(txn.FactsOf(c.answer.Tasks[0].Execution))
 	}
 }

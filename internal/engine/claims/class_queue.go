@@ -25,7 +25,7 @@ func (q *classQueue) unseen() (blocks []int32) {
 func (p *picker) doubtReady(q *classQueue) {
 	if q.surveyed && len(q.unseen()) > 0 {
 		q.surveyed = false
-		p.tell(q)
+		p.announce(q)
 	}
 }
 

@@ -63,7 +63,7 @@ func (k *pick) keepBelow(i int, a *askedQueue) {
 	a.floor = first
 	if (a.came == 0 || first < a.first) && first < a.head {
 		a.head = first
-		k.p.tell(a.classQueue)
+		k.p.announce(a.classQueue)
 	}
 }
 

@@ -74,7 +74,7 @@ func (e *Claims) ClaimGrant(ctx context.Context, c txn.Caller, key keyring.Grant
 	if err := e.Do(ctx, cmd); err != nil {
 		return txn.Task{}, err
 	}
-	return e.tellTask(ctx, task)
+	return e.attachOne(ctx, task)
 }
 
 // claimGrant acquires an execution with a valid key. That the instance was marked dead, or belongs to another worker, is reported only to the

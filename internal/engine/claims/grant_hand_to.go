@@ -50,7 +50,7 @@ func (e *Claims) Revoke(ctx context.Context, c txn.Caller, id base.GivenID, r Re
 	if to := r.HandTo; to != nil {
 		o.Behind, o.Docs = func(u *txn.Tx, w *store.Want, x *core.Execution) { limits.WantTaking(u, w, x) }, []store.DocRef{admin.KeySetRef, txn.WorkerRef(to.InstanceID)}
 		o.After = func(u *txn.Tx, ent *txn.Row) { to.handOver(u, c, ent, &answer) }
-		o.Repeat = func(u *txn.Tx, x *core.Execution) error { return to.tellAgain(u, x, &answer) }
+		o.Repeat = func(u *txn.Tx, x *core.Execution) error { return to.attachKey(u, x, &answer) }
 	}
 	err := e.Operate(ctx, c, id, o)
 	return txn.Answered(&answer, err)
@@ -136,8 +136,8 @@ func (to *Handoff) standing(u *txn.Tx, x *core.Execution) *Grant {
 	return &Grant{ID: x.ID, Key: key, ExpiresAt: x.Grant.ExpiresAt}
 }
 
-// tellAgain completes a recorded answer with the key, which is never recorded, while the grant is out.
-func (to *Handoff) tellAgain(u *txn.Tx, x *core.Execution, answer *Revoked) error {
+// attachKey completes a recorded answer with the key, which is never recorded, while the grant is out.
+func (to *Handoff) attachKey(u *txn.Tx, x *core.Execution, answer *Revoked) error {
 	recorded := answer.Grant
 	answer.Grant = nil
 	if now := to.standing(u, x); recorded != nil && now != nil && now.ExpiresAt == recorded.ExpiresAt {

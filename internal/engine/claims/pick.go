@@ -76,7 +76,7 @@ type pick struct {
 	call      *claim // the call being served
 	committed bool
 	aside     map[base.UUID]aside // rows that it passes over because they made other picks panic
-	told      []base.UUID         // rows of aside for which this pick writes an event
+	logged    []base.UUID         // rows of aside for which this pick writes an event
 
 	ring *keyring.Ring // signs grants; nil: no call asked for one
 

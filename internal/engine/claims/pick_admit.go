@@ -281,7 +281,7 @@ func (p *picker) roomy(key string) {
 	}
 	for q := range p.full[key] {
 		q.full = ""
-		p.tell(q)
+		p.announce(q)
 	}
 	delete(p.full, key)
 	p.lapses.forget(key)
@@ -309,7 +309,7 @@ func (p *picker) doubtSurveys() {
 	for _, q := range p.queues {
 		if q.block == 0 && q.surveyed {
 			q.surveyed = false
-			p.tell(q)
+			p.announce(q)
 		}
 	}
 }

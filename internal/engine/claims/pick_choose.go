@@ -120,7 +120,7 @@ func (k *pick) peekSome() bool {
 		if err == nil && q.filings == u.filings {
 			q.head, q.maybe = heads[q.id()]
 		} else {
-			k.p.tell(q)
+			k.p.announce(q)
 		}
 	}
 	return err == nil
@@ -166,7 +166,7 @@ func (k *pick) unknown() (unknown []unknownQueue, want store.Want) {
 		return unknown, want
 	}
 	for _, u := range unknown {
-		p.tell(u.classQueue)
+		p.announce(u.classQueue)
 	}
 	return nil, want
 }
@@ -438,13 +438,13 @@ func (k *pick) putBack() {
 	delete(k.p.taking, k)
 	for _, a := range k.asked {
 		if k.taken != nil || a.head < a.headThen {
-			k.p.tell(a.classQueue)
+			k.p.announce(a.classQueue)
 		}
 	}
 	k.taken = nil
 	for _, class := range k.survey {
 		if first := k.p.queue(class); !first.surveyed {
-			k.p.tell(first)
+			k.p.announce(first)
 		}
 	}
 }

@@ -208,8 +208,8 @@ type queueNews struct {
 func (n *queueNews) end() int                      { return n.base + len(n.list) }
 func (n *queueNews) since(place int) []*classQueue { return n.list[place-n.base:] }
 
-// tell adds news: work may be taken from the queue, or earlier than before, or it is not surveyed any more. The lock is held.
-func (p *picker) tell(q *classQueue) { p.news.list = append(p.news.list, q) }
+// announce adds news: work may be taken from the queue, or earlier than before, or it is not surveyed any more. The lock is held.
+func (p *picker) announce(q *classQueue) { p.news.list = append(p.news.list, q) }
 
 // trimNews drops what all filters have read. A filter that is far behind reads all queues again instead, if it is used again.
 func (p *picker) trimNews() {

@@ -165,7 +165,7 @@ func (p *picker) queueOf(class *core.Class, block int32) *classQueue {
 	if q == nil {
 		q = &classQueue{class: class, block: block, maybe: true, floor: math.MinInt64, head: math.MinInt64, asked: p.polls}
 		p.queues[id] = q
-		p.tell(q)
+		p.announce(q)
 		if block != 0 {
 			first := p.queue(class)
 			first.behind = append(first.behind, q)
@@ -184,7 +184,7 @@ func (p *picker) forgetQueue(q *classQueue) {
 	first := p.queue(q.class)
 	if first.surveyed && p.e.Store.Info().Shared { // another process may have held its rows during the look
 		first.surveyed = false
-		p.tell(first)
+		p.announce(first)
 	}
 	first.behind = slices.DeleteFunc(first.behind, func(other *classQueue) bool { return other == q })
 	p.notFull(q)

@@ -37,7 +37,7 @@ func (p *picker) file(rows []txn.Filing) {
 		// lane.
 		q.filings++
 		if !q.maybe || row.Order < q.head {
-			p.tell(q)
+			p.announce(q)
 		}
 		q.maybe = true
 		q.floor = min(q.floor, row.Order)
@@ -91,7 +91,7 @@ func (p *picker) doubtClasses(classes []int32, blocked bool) {
 		first := p.doubtClass(class)
 		if first != nil && blocked && first.surveyed {
 			first.surveyed = false
-			p.tell(first)
+			p.announce(first)
 		}
 	}
 }
@@ -187,7 +187,7 @@ func (p *picker) answeredElsewhere(instances map[string]bool) {
 // reset forgets what is known of a queue. The lock is held.
 func (p *picker) reset(q *classQueue) {
 	if !q.maybe || q.head != math.MinInt64 {
-		p.tell(q)
+		p.announce(q)
 	}
 	q.filings++
 	q.maybe = true

@@ -18,7 +18,7 @@ type aside struct {
 	failures int // in a row
 	until    time.Time
 	call     *claim // the call that was served when it panicked; nil: none
-	told     bool   // an event was written for it
+	logged   bool   // an event was written for it
 	tried    bool   // its pause is over, and its queues are read again
 }
 
@@ -111,7 +111,7 @@ func (p *picker) blame(k *pick, fault *txn.Panicked) bool {
 	case call != nil:
 		p.acquit(call)
 		if slices.Contains(p.waiting, call) {
-			p.finish(call, fault.Told)
+			p.finish(call, fault.Public)
 		}
 	default:
 		p.alone = len(k.calls)
@@ -131,7 +131,7 @@ func (p *picker) setAside(row base.UUID, call *claim, now base.Time) {
 	pause := txn.LaterBy(s.failures)
 	s.failures++
 	s.until = p.e.Cfg.Clock.Now().Add(time.Duration(pause) * time.Millisecond)
-	s.call, s.told, s.tried = call, false, false
+	s.call, s.logged, s.tried = call, false, false
 	p.e.Gauges.Rows.Add(row.String(), now.Add(pause))
 }
 
@@ -184,19 +184,19 @@ func (k *pick) passesAside(u *txn.Tx, a *askedQueue, row store.QueueRow) bool {
 	if _, known := a.classQueue.bad[row.ID]; !known {
 		k.ended = true // it took the place of another row
 	}
-	if !s.told {
+	if !s.logged {
 		left := s.until.Sub(u.Engine.Cfg.Clock.Now())
 		u.Changes.Events = append(u.Changes.Events, txn.Quarantined(row.ID, base.CodeInternal, s.failures, u.Now, u.Now.Add(max(left.Milliseconds(), 0))))
-		k.told = append(k.told, row.ID)
+		k.logged = append(k.logged, row.ID)
 	}
 	return true
 }
 
 // learnAside records which rows a committed pick has written events for, and releases those that it has given out. The lock is held.
 func (k *pick) learnAside() {
-	for _, row := range k.told {
+	for _, row := range k.logged {
 		if s := k.p.aside[row]; s != nil {
-			s.told = true
+			s.logged = true
 		}
 	}
 	if len(k.p.aside) == 0 {

@@ -14,51 +14,51 @@ import (
 // A task that continues after a suspension contains how the suspension ended (W80). That is read after the leases are committed: the records of a
 // wait that is over do not change any more. Work that never waited costs nothing.
 
-// tellTasks gives the tasks of one answer what is read once their leases are committed: their named inputs, the children
+// attachAll gives the tasks of one answer what is read once their leases are committed: their named inputs, the children
 // that they waited for, and the waits that are over.
-func (e *Claims) tellTasks(ctx context.Context, tasks []txn.Task) ([]txn.Task, error) {
-	if err := e.TellInputs(ctx, tasks); err != nil {
+func (e *Claims) attachAll(ctx context.Context, tasks []txn.Task) ([]txn.Task, error) {
+	if err := e.AttachInputs(ctx, tasks); err != nil {
 		return nil, err
 	}
-	if err := e.TellChildren(ctx, tasks); err != nil {
+	if err := e.AttachChildren(ctx, tasks); err != nil {
 		return nil, err
 	}
-	return e.tellWaits(ctx, tasks)
+	return e.attachWaits(ctx, tasks)
 }
 
-// tellWaits adds the waits that are over to the tasks of one answer, with one read for all wait states and one for all payloads. A task whose wait
+// attachWaits adds the waits that are over to the tasks of one answer, with one read for all wait states and one for all payloads. A task whose wait
 // cannot be read is left out: no worker could continue it, and its lease lapses (W10). If the store does not answer, that is an error only if there
 // is no other task: the same claim again gets the leases.
-func (e *Claims) tellWaits(ctx context.Context, tasks []txn.Task) ([]txn.Task, error) {
+func (e *Claims) attachWaits(ctx context.Context, tasks []txn.Task) ([]txn.Task, error) {
 	resumed, unreadable, fault := e.resumedWaits(ctx, tasks)
 	if len(resumed)+len(unreadable) == 0 {
 		return tasks, nil
 	}
-	told := make([]txn.Task, 0, len(tasks))
+	complete := make([]txn.Task, 0, len(tasks))
 	for _, t := range tasks {
 		id := t.Execution.ID
 		if why := unreadable[id.UUID]; why != nil {
-			e.Notes.Error("the wait of a resumed execution cannot be read", "execution_id", id, "error", why)
+			e.QuietLog.Error("the wait of a resumed execution cannot be read", "execution_id", id, "error", why)
 			continue
 		}
 		if t.Resumed == nil {
 			t.Resumed = resumed[id.UUID]
 		}
-		told = append(told, t)
+		complete = append(complete, t)
 	}
-	if len(told) == 0 {
+	if len(complete) == 0 {
 		return nil, fault
 	}
-	return told, nil
+	return complete, nil
 }
 
-// tellTask does the same for one task. Codes: corruption.
-func (e *Claims) tellTask(ctx context.Context, t txn.Task) (txn.Task, error) {
+// attachOne does the same for one task. Codes: corruption.
+func (e *Claims) attachOne(ctx context.Context, t txn.Task) (txn.Task, error) {
 	one := []txn.Task{t}
-	if err := e.TellInputs(ctx, one); err != nil {
+	if err := e.AttachInputs(ctx, one); err != nil {
 		return txn.Task{}, err
 	}
-	if err := e.TellChildren(ctx, one); err != nil {
+	if err := e.AttachChildren(ctx, one); err != nil {
 		return txn.Task{}, err
 	}
 	t = one[0]

@@ -45,7 +45,7 @@ func (e *Claims) claimOne(ctx context.Context, cmd *targeted) (txn.Task, error) 
 	if err := e.takeOne(ctx, cmd); err != nil {
 		return txn.Task{}, err
 	}
-	return e.tellTask(ctx, cmd.task)
+	return e.attachOne(ctx, cmd.task)
 }
 
 // takeOne checks the arguments and takes the execution.

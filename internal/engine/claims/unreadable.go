@@ -33,7 +33,7 @@ func (k *pick) setAside(u *txn.Tx, a *askedQueue, row store.QueueRow) {
 		return
 	}
 	k.ended = true
-	u.Engine.Notes.Error("an execution cannot be read: claims pass over it", "execution_id", row.ID, "lane", a.class.Lane)
+	u.Engine.QuietLog.Error("an execution cannot be read: claims pass over it", "execution_id", row.ID, "lane", a.class.Lane)
 	u.Changes.Events = append(u.Changes.Events, txn.Quarantined(row.ID, base.CodeCorruption, 1, u.Now, u.Now.Add(unreadableLook)))
 }
 

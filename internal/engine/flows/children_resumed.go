@@ -9,12 +9,12 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// TellChildren adds to the tasks that continue after a wait for children what ended the wait, and the children as they were then (F41). Like waits
+// AttachChildren adds to the tasks that continue after a wait for children what ended the wait, and the children as they were then (F41). Like waits
 // they are read after the leases are committed: the edges of a wait that is over do not change any more. Other tasks cost nothing.
-func (e *Graphs) TellChildren(ctx context.Context, tasks []txn.Task) error {
+func (e *Graphs) AttachChildren(ctx context.Context, tasks []txn.Task) error {
 	var want store.Want
 	for i := range tasks {
-		if untold(&tasks[i]) {
+		if lacksChildren(&tasks[i]) {
 			want.Docs = append(want.Docs, awaited(&tasks[i]))
 		}
 	}
@@ -26,8 +26,8 @@ func (e *Graphs) TellChildren(ctx context.Context, tasks []txn.Task) error {
 	return e.Insist(ctx, func() error { return e.readChildren(ctx, tasks, want) })
 }
 
-// untold reports whether the task continues after a wait for children that has not been added to it yet.
-func untold(t *txn.Task) bool {
+// lacksChildren reports whether the task continues after a wait for children that has not been added to it yet.
+func lacksChildren(t *txn.Task) bool {
 	c := t.Execution.Children
 	return t.ResumedFrom == core.InterruptedWaitingChildren && t.ChildrenCause == "" && c != nil && c.Wait != nil && c.Wait.Cause != ""
 }
@@ -44,7 +44,7 @@ func (e *Graphs) readChildren(ctx context.Context, tasks []txn.Task, want store.
 	}
 	var edges store.Want
 	for i := range tasks {
-		if untold(&tasks[i]) {
+		if lacksChildren(&tasks[i]) {
 			list := lists.Docs[awaited(&tasks[i])]
 			children, err := UpstreamsOf(&list)
 			if err != nil {
@@ -60,7 +60,7 @@ func (e *Graphs) readChildren(ctx context.Context, tasks []txn.Task, want store.
 		return err
 	}
 	for i := range tasks {
-		if t := &tasks[i]; untold(t) {
+		if t := &tasks[i]; lacksChildren(t) {
 			list := lists.Docs[awaited(t)]
 			children, _ := UpstreamsOf(&list) // which was read before
 			if t.Children, err = childViews(loaded, children, t.Execution.ID.UUID); err != nil {

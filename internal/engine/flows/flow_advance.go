@@ -116,7 +116,7 @@ type resolution struct {
 func memberEnded(u *txn.Tx, ent *txn.Row, now bool) (list []*resolution) {
 	f := flow(u, ent.Exec.FlowID.UUID)
 	if f == nil {
-		u.Engine.Notes.Error("a member has ended whose flow is not there", "execution_id", ent.Exec.ID, "flow_id", ent.Exec.FlowID)
+		u.Engine.QuietLog.Error("a member has ended whose flow is not there", "execution_id", ent.Exec.ID, "flow_id", ent.Exec.FlowID)
 		return nil
 	}
 	f.MemberEnded(ent.Exec)

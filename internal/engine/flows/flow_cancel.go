@@ -124,11 +124,11 @@ type auditedCancel struct {
 }
 
 func auditedCancelOf(f *core.Flow) auditedCancel {
-	told := auditedCancel{State: f.State}
+	audited := auditedCancel{State: f.State}
 	if f.Cancel != nil {
-		told.Policy = f.Cancel.Policy
+		audited.Policy = f.Cancel.Policy
 	}
-	return told
+	return audited
 }
 
 func (c *cancelFlow) Graph(ctx context.Context, u *txn.Tx) error {

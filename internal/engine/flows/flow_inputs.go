@@ -127,9 +127,9 @@ func (e *Graphs) fillInputs(ctx context.Context, inputs []*core.NamedInput) erro
 	return nil
 }
 
-// TellInputs adds the named inputs to the tasks of one answer, with as many of their bytes as fit. Like waits they are read after the leases are
+// AttachInputs adds the named inputs to the tasks of one answer, with as many of their bytes as fit. Like waits they are read after the leases are
 // committed; tasks without such inputs cost nothing.
-func (e *Graphs) TellInputs(ctx context.Context, tasks []txn.Task) error {
+func (e *Graphs) AttachInputs(ctx context.Context, tasks []txn.Task) error {
 	var want store.Want
 	for i := range tasks {
 		if m := tasks[i].Execution.Member; m != nil && m.Inputs && tasks[i].Inputs == nil {

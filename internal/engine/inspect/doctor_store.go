@@ -60,14 +60,14 @@ func (x *examination) connections() Check {
 		return Check{}
 	}
 	free := c.Max - c.Reserved - c.Used
-	told := fmt.Sprintf("%d of %d connections are in use, this process may open %d", c.Used, c.Max, c.Pool)
+	state := fmt.Sprintf("%d of %d connections are in use, this process may open %d", c.Used, c.Max, c.Pool)
 	switch {
 	case free <= 0:
-		return failing("raise max_connections, lower --store-pool, or put a pooler between", "%s: no other client can connect", told)
+		return failing("raise max_connections, lower --store-pool, or put a pooler between", "%s: no other client can connect", state)
 	case float64(c.Pool) > x.bounds.PoolShare*float64(c.Max):
-		return worrying("lower --store-pool, or raise max_connections", "%s: that is more than its share, other processes may find none", told)
+		return worrying("lower --store-pool, or raise max_connections", "%s: that is more than its share, other processes may find none", state)
 	default:
-		return fine("%s", told)
+		return fine("%s", state)
 	}
 }
 

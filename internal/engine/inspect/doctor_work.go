@@ -37,14 +37,14 @@ func (x *examination) readyWork() Check {
 		return fine("no work waits for a worker")
 	}
 	waited := x.since(oldest.OldestReady).Round(time.Second)
-	told := fmt.Sprintf("the oldest ready work waits for %s, in lane %s with %d workers", waited, oldest.Lane.Name, oldest.Workers)
+	state := fmt.Sprintf("the oldest ready work waits for %s, in lane %s with %d workers", waited, oldest.Lane.Name, oldest.Workers)
 	switch {
 	case waited <= x.bounds.Ready:
-		return fine("%s", told)
+		return fine("%s", state)
 	case !oldest.Lane.Settings.State.Claimable():
-		return worrying("flowfabric lanes resume "+oldest.Lane.Name, "%s; the lane is %s", told, oldest.Lane.Settings.State)
+		return worrying("flowfabric lanes resume "+oldest.Lane.Name, "%s; the lane is %s", state, oldest.Lane.Settings.State)
 	default:
-		return worrying("start workers for its kinds and capabilities", "%s", told)
+		return worrying("start workers for its kinds and capabilities", "%s", state)
 	}
 }
 
@@ -119,11 +119,11 @@ func (x *examination) bulkJobs() Check {
 		return fine("no bulk job runs")
 	}
 	since := x.since(jobs.Since).Round(time.Second)
-	told := fmt.Sprintf("%d bulk jobs run, the oldest since %s with %d of %d done", jobs.Count, since, jobs.Done, jobs.Total)
+	state := fmt.Sprintf("%d bulk jobs run, the oldest since %s with %d of %d done", jobs.Count, since, jobs.Done, jobs.Total)
 	if since > x.bounds.Job {
-		return worrying("flowfabric bulk get "+jobs.Oldest.String()+" shows whether it goes on", "%s", told)
+		return worrying("flowfabric bulk get "+jobs.Oldest.String()+" shows whether it goes on", "%s", state)
 	}
-	return fine("%s", told)
+	return fine("%s", state)
 }
 
 func (x *examination) apiKeys() Check {

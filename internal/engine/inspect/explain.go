@@ -66,7 +66,7 @@ func (e *Inspector) awaitNews(ctx context.Context, id base.GivenID, after int64,
 	for {
 		end, grew := e.Log.Position()
 		commits, err := e.Log.Read(ctx, after, txn.LogRead)
-		if err != nil || slices.ContainsFunc(commits, func(commit store.Commit) bool { return tellsOf(&commit, id.UUID) }) {
+		if err != nil || slices.ContainsFunc(commits, func(commit store.Commit) bool { return concerns(&commit, id.UUID) }) {
 			return true
 		}
 		if after = end; len(commits) > 0 {
@@ -89,7 +89,7 @@ func (e *Inspector) awaitNews(ctx context.Context, id base.GivenID, after int64,
 	}
 }
 
-func tellsOf(commit *store.Commit, id base.UUID) bool {
+func concerns(commit *store.Commit, id base.UUID) bool {
 	return slices.ContainsFunc(commit.Events, func(ev core.Event) bool { return ev.ExecutionID.UUID == id })
 }
 

@@ -140,7 +140,7 @@ func openRates(u *txn.Tx) {
 		window, err := core.DecodeRateWindow(doc.Data)
 		if err != nil {
 			txn.SetIn(&partOf(u).unreadable, ref.Key, true)
-			u.Engine.Notes.Error("the window of a rate cannot be read: nothing is admitted under it", "row", ref.Key, "error", err)
+			u.Engine.QuietLog.Error("the window of a rate cannot be read: nothing is admitted under it", "row", ref.Key, "error", err)
 			continue
 		}
 		partOf(u).rates[ref.Key] = window

@@ -89,7 +89,7 @@ func loadHolders(ctx context.Context, u *txn.Tx, orders []core.CancelRunning) (l
 			id := h.ExecutionID.UUID
 			switch {
 			case err != nil:
-				u.Engine.Notes.Error("a holder of a breached budget cannot be read", "row", marks[j].Key, "error", err)
+				u.Engine.QuietLog.Error("a holder of a breached budget cannot be read", "row", marks[j].Key, "error", err)
 			case u.Entries[id] != nil:
 			case of[id] == nil && len(want.Executions) >= cancelAtOnce:
 				left[order.Budget] = true

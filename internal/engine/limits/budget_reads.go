@@ -188,7 +188,7 @@ func (e *Admission) Budgets(ctx context.Context, c txn.Caller, q BudgetQuery) ([
 	ids, next, err := txn.ListDocs(ctx, e.Engine, DocBudget, scope, q.Cursor, q.Limit, func(doc *store.Doc) (base.UUID, bool, error) {
 		b, err := settledBudget(doc, now)
 		if err != nil { // one that cannot be read hides no other; a read by name returns the error
-			e.Notes.Error("a budget cannot be read", "row", doc.Key, "error", err)
+			e.QuietLog.Error("a budget cannot be read", "row", doc.Key, "error", err)
 			return base.UUID{}, false, nil
 		}
 		return b.ID, c.Sees(b.Namespace) && q.keeps(b), nil

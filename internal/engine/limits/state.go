@@ -119,7 +119,7 @@ func openBudget(u *txn.Tx, id base.UUID, doc *store.Doc) {
 	budget, err := DecodeBudget(doc)
 	if err != nil {
 		txn.SetIn(&partOf(u).unreadable, core.BudgetKey(id), true)
-		u.Engine.Notes.Error("a budget cannot be read: nothing is admitted under it", "row", id, "error", err)
+		u.Engine.QuietLog.Error("a budget cannot be read: nothing is admitted under it", "row", id, "error", err)
 		return
 	}
 	txn.SetIn(&partOf(u).resets, id, budget.NextResetAt)
@@ -219,7 +219,7 @@ func loadedRow(u *txn.Tx, ref store.DocRef, execution base.UUID) ledgerRow {
 	}
 	row, err := decodeLedgerRow(doc)
 	if err != nil || row.Used == nil {
-		u.Engine.Notes.Error("a row of a budget's ledger cannot be read: it begins anew", "row", ref.Key, "error", err)
+		u.Engine.QuietLog.Error("a row of a budget's ledger cannot be read: it begins anew", "row", ref.Key, "error", err)
 		return fresh
 	}
 	return row

@@ -46,7 +46,7 @@ func (s *sweeper) classRound(ctx context.Context, removed int64) {
 	more, err := s.e.forgetClasses(ctx)
 	switch {
 	case err != nil && ctx.Err() == nil:
-		s.e.Notes.Warn("classes without executions could not be removed", "error", err)
+		s.e.QuietLog.Warn("classes without executions could not be removed", "error", err)
 	case err == nil && !more:
 		s.classes.settled.Store(removed)
 	}

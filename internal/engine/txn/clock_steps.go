@@ -106,7 +106,7 @@ func (s *sweeper) stepped(ctx context.Context, by base.Millis, seen *store.PollA
 		by = s.steppedBefore(ctx, seen.LogEnd)
 	}
 	if by != 0 {
-		s.e.Notes.Warn("the store's clock was set, or this process stood still", "step", InSeconds(by))
+		s.e.QuietLog.Warn("the store's clock was set, or this process stood still", "step", InSeconds(by))
 	}
 	if by < 0 && !s.e.Cfg.NoTimers {
 		s.lookAhead(seen.Now.Add(-by + aheadLooked))
@@ -163,7 +163,7 @@ func (s *sweeper) armAhead(ctx context.Context, now, until base.Time) {
 			err = s.e.armAll(ctx, now, timers)
 		}
 		if err != nil {
-			s.e.Notes.Warn("what was changed before the clock was set back may last longer than it should", "error", err)
+			s.e.QuietLog.Warn("what was changed before the clock was set back may last longer than it should", "error", err)
 			s.lookAhead(until)
 			return
 		}

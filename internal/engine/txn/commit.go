@@ -96,16 +96,16 @@ func (u *Tx) conclude(ctx context.Context, commands []string) error {
 			return &store.Fault{Kind: store.Unknown, Err: err}
 		}
 	}
-	u.told(func() { u.Engine.Meter.committed(u, len(commands)) })
-	u.Safe.Then(u.tellAudits)
-	u.told(u.publish)
+	u.afterCommit(func() { u.Engine.Meter.committed(u, len(commands)) })
+	u.Safe.Then(u.logAudits)
+	u.afterCommit(u.publish)
 	u.done()
 	return nil
 }
 
 func (u *Tx) done() {
 	for _, f := range u.After {
-		u.told(f)
+		u.afterCommit(f)
 	}
 }
 
@@ -397,13 +397,13 @@ func (u *Tx) publish() {
 		hint.Dictionary = true
 	}
 	if hint.Log = u.Changes.Seq != 0; hint.Log {
-		u.Safe.Then(u.tellLog)
+		u.Safe.Then(u.publishLog)
 	}
 	u.Engine.Hints.Send(hint)
 }
 
-// tellLog passes the events to the followers of the log. If it is unknown whether they were written, followers find them in the log itself.
-func (u *Tx) tellLog(err error) {
+// publishLog passes the events to the followers of the log. If it is unknown whether they were written, followers find them in the log itself.
+func (u *Tx) publishLog(err error) {
 	if err == nil {
 		u.Engine.Log.grew(u.Changes.Seq, u.Now, u.Changes.Events)
 	}

@@ -330,9 +330,9 @@ func (u *Tx) answer(batch []*Request, refusals []error, err error) {
 		return
 	}
 	_ = u.Engine.Guard(inCommit, func() {
-		u.tellSpans(batch)
+		u.attachSpans(batch)
 		u.Engine.Meter.answered(batch, refusals...)
-		u.Engine.tellSlow(batch, refusals...)
+		u.Engine.logSlow(batch, refusals...)
 	})
 	for i, r := range batch {
 		r.finish(refusals[i])
@@ -361,7 +361,7 @@ func namesOf(batch []*Request) []string {
 func (e *Engine) answerAll(batch []*Request, err error) {
 	_ = e.Guard(inCommit, func() {
 		e.Meter.answered(batch, err)
-		e.tellSlow(batch, err)
+		e.logSlow(batch, err)
 	})
 	for _, r := range batch {
 		r.finish(err)

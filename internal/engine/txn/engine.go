@@ -43,7 +43,7 @@ type Engine struct {
 	Gauges         *gauges
 	extensions     extensions
 	inboxKick      chan struct{} // see LookAtInbox
-	Notes          *quiet.Log
+	QuietLog       *quiet.Log
 	Health         health
 	alone          chan struct{} // one token for each command that may run alone at a time
 	Checks         chan struct{} // the same for dry runs: they are not bounded as commands are, and must not keep commands waiting
@@ -73,7 +73,7 @@ func New(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
 		e.cancel()
 		return nil, PublicFault(err)
 	}
-	e.Notes = quiet.New(e.Cfg.Logger, e.Cfg.Clock)
+	e.QuietLog = quiet.New(e.Cfg.Logger, e.Cfg.Clock)
 	e.Meter = newMeter(clock.Stopwatch())
 	e.Gauges = newGauges(e)
 	e.lives.kick = make(chan struct{}, 1)

@@ -140,7 +140,7 @@ func (f *follower) failed(err error) bool {
 		return false
 	}
 	if store.FaultOf(err) == store.Broken {
-		f.e.Notes.Error("lists cannot be brought up to date: the store holds what cannot be read", "error", err)
+		f.e.QuietLog.Error("lists cannot be brought up to date: the store holds what cannot be read", "error", err)
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.failures++
@@ -199,7 +199,7 @@ func (f *follower) collect(ctx context.Context, commits []store.Commit) (rows []
 		case x != nil:
 			rows = append(rows, x)
 		case loaded.Unreadable[id] != nil: // its search row stays as it is: lists do not wait for what cannot be read
-			f.e.Notes.Error("an execution cannot be read: lists show it as it was", "execution_id", id, "error", loaded.Unreadable[id])
+			f.e.QuietLog.Error("an execution cannot be read: lists show it as it was", "execution_id", id, "error", loaded.Unreadable[id])
 		default:
 			gone = append(gone, id)
 		}

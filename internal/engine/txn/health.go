@@ -46,7 +46,7 @@ func (e *Engine) Failed(err error) error {
 			e.foundFull(err)
 		case base.CodeCorruption:
 			e.Health.Damaged.Store(true)
-			e.Notes.Error("the store is damaged: flowfabric doctor --integrity tells where", "error", err)
+			e.QuietLog.Error("the store is damaged: flowfabric doctor --integrity tells where", "error", err)
 		}
 	}
 	return e.Meter.failed(err)

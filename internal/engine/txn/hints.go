@@ -136,7 +136,7 @@ func (h *hinter) listen(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		h.e.Notes.Warn("hints from other processes are not heard for a while", "error", err)
+		h.e.QuietLog.Warn("hints from other processes are not heard for a while", "error", err)
 		pause := h.e.Cfg.Clock.NewTimer(time.Second)
 		select {
 		case <-ctx.Done():

@@ -18,8 +18,8 @@ type incarnations struct {
 	mu   sync.RWMutex  // held for reading while a cache is updated, for writing while all are dropped
 	kick chan struct{} // another one came
 
-	told sync.Mutex
-	was  []store.Commit // the newest commits that were known before, in order; none: they were checked
+	checks sync.Mutex
+	was    []store.Commit // the newest commits that were known before, in order; none: they were checked
 }
 
 // ErrReborn is the fault of what was decided by another incarnation of the database.
@@ -84,8 +84,8 @@ func (e *Engine) forgetAll(next *Dictionary) []store.Commit {
 
 // ask requests a check whether commits still exist. Those of an earlier incarnation that were not checked yet stay to be checked.
 func (l *incarnations) ask(known []store.Commit) {
-	l.told.Lock()
-	defer l.told.Unlock()
+	l.checks.Lock()
+	defer l.checks.Unlock()
 	was := slices.Clip(l.was)
 	for _, c := range known {
 		if len(was) == 0 || was[len(was)-1].Seq < c.Seq {
@@ -104,15 +104,15 @@ func (e *Engine) LossChecked() bool { return len(e.lives.asked()) == 0 }
 
 // asked are the commits that are to be looked into.
 func (l *incarnations) asked() []store.Commit {
-	l.told.Lock()
-	defer l.told.Unlock()
+	l.checks.Lock()
+	defer l.checks.Unlock()
 	return l.was
 }
 
 // answered records that commits were checked. Those that were added meanwhile were not.
 func (l *incarnations) answered(known []store.Commit) {
-	l.told.Lock()
-	defer l.told.Unlock()
+	l.checks.Lock()
+	defer l.checks.Unlock()
 	l.was = l.was[len(known):]
 }
 
@@ -130,7 +130,7 @@ func (e *Engine) watch(ctx context.Context) {
 				e.lives.answered(known)
 				continue
 			}
-			e.Notes.Warn("it cannot be looked into yet whether commits were lost", "error", err)
+			e.QuietLog.Warn("it cannot be looked into yet whether commits were lost", "error", err)
 			timer := e.Cfg.Clock.NewTimer(e.Cfg.PollInterval)
 			select {
 			case <-ctx.Done():

@@ -93,7 +93,7 @@ func (l *logReader) advance() {
 		l.append(next)
 	}
 	if l.end != before {
-		l.tell()
+		l.wake()
 	}
 }
 
@@ -141,18 +141,18 @@ func (l *logReader) setBack(end int64) {
 	defer l.mu.Unlock()
 	l.end, l.recent, l.events = end, nil, 0
 	clear(l.early)
-	l.tell()
+	l.wake()
 }
 
 // renamed makes calls that wait for events look again: their positions have no meaning in a log of another identity.
 func (l *logReader) renamed() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.tell()
+	l.wake()
 }
 
-// tell wakes the calls that wait for the log. The lock is held.
-func (l *logReader) tell() {
+// wake wakes the calls that wait for the log. The lock is held.
+func (l *logReader) wake() {
 	close(l.changed)
 	l.changed = make(chan struct{})
 }
@@ -349,7 +349,7 @@ func (l *logReader) load(ctx context.Context, after int64, limit int) ([]store.C
 		if l.e.Failed(c.Unreadable) == nil {
 			continue
 		}
-		l.e.Notes.Error("a commit of the event log cannot be read: its events are lost, and lists may show what it changed as it was",
+		l.e.QuietLog.Error("a commit of the event log cannot be read: its events are lost, and lists may show what it changed as it was",
 			"seq", c.Seq, "error", c.Unreadable)
 		row := "log:" + strconv.FormatInt(c.Seq, 10)
 		c.Events = []core.Event{Quarantined(row, base.CodeOf(c.Unreadable), 1, c.At, c.At)} // the same to every reader

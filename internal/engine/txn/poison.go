@@ -31,23 +31,23 @@ const RestartPause = time.Second
 
 // Panicked is the error of what met a panic. Its callers see code internal, and nothing of the panic itself.
 type Panicked struct {
-	cause *store.Panicked
-	Row   base.UUID // the row being handled; zero: none
-	graph bool      // the ends of members were being applied to their graph
-	Told  *base.Error
+	cause  *store.Panicked
+	Row    base.UUID   // the row being handled; zero: none
+	graph  bool        // the ends of members were being applied to their graph
+	Public *base.Error // what callers see
 }
 
 // NewPanicked returns the error of what met a panic: what names it, and row is the row that was being handled, or zero.
 func NewPanicked(what string, cause *store.Panicked, row base.UUID) *Panicked {
-	told := base.Errorf(base.CodeInternal, "%s met a fault of the engine", what).WithHint("its log tells where; nothing was changed")
-	return &Panicked{cause: cause, Row: row, Told: told}
+	public := base.Errorf(base.CodeInternal, "%s met a fault of the engine", what).WithHint("its log tells where; nothing was changed")
+	return &Panicked{cause: cause, Row: row, Public: public}
 }
 
 // Error returns what the program panicked with.
 func (p *Panicked) Error() string { return p.cause.Error() }
 
 // Unwrap returns what callers see, and the panic.
-func (p *Panicked) Unwrap() []error { return []error{p.Told, p.cause} }
+func (p *Panicked) Unwrap() []error { return []error{p.Public, p.cause} }
 
 // PanicOf returns the panic behind an error, or nil if it has another cause.
 func PanicOf(err error) *Panicked {
@@ -76,7 +76,7 @@ func (e *Engine) ReportPanic(place, what string, p *Panicked) {
 	if !p.Row.IsZero() {
 		row = p.Row.String()
 	}
-	e.Notes.Error("the engine panicked", "place", place, "command", what, "row", row, "panic", p.cause.What, "stack", string(p.cause.Stack))
+	e.QuietLog.Error("the engine panicked", "place", place, "command", what, "row", row, "panic", p.cause.What, "stack", string(p.cause.Stack))
 }
 
 // Guard runs f. If f panics, Guard returns an error.
@@ -220,8 +220,8 @@ func (u *Tx) writeOut(ctx context.Context) (err error) {
 	return err
 }
 
-// told runs what follows from a commit. If it panics, the commit stands: what this process has cached is dropped and read again.
-func (u *Tx) told(f func()) {
+// afterCommit runs what follows from a commit. If it panics, the commit stands: what this process has cached is dropped and read again.
+func (u *Tx) afterCommit(f func()) {
 	if u.Engine.Guard(inCommit, f) == nil {
 		return
 	}

@@ -58,7 +58,7 @@ func (e *Engine) quarantineTimer(ctx context.Context, t store.Timer, why error) 
 	}
 	moved := withFailures(t, failures+1)
 	moved.At = now.Add(LaterBy(failures))
-	e.Notes.Error("a timer cannot be handled", "kind", e.TimerLabel(t.Kind), "failures", failures+1, "error", why)
+	e.QuietLog.Error("a timer cannot be handled", "kind", e.TimerLabel(t.Kind), "failures", failures+1, "error", why)
 	ch := &store.Changes{
 		AddTimers: []store.Timer{moved},
 		Events:    []core.Event{Quarantined(e.rowOf(t), base.CodeOf(PublicFault(why)), failures+1, now, moved.At)},

@@ -48,11 +48,11 @@ func (r *registrations) next() <-chan struct{} {
 	return r.over
 }
 
-// await waits until told returns true, no registration is under way, or patience has run out.
-func (r *registrations) await(ctx context.Context, told func() bool) {
+// await waits until done returns true, no registration is under way, or patience has run out.
+func (r *registrations) await(ctx context.Context, done func() bool) {
 	ctx, cancel := context.WithTimeout(ctx, registrationPatience)
 	defer cancel()
-	for over := r.next(); over != nil && !told(); over = r.next() {
+	for over := r.next(); over != nil && !done(); over = r.next() {
 		select {
 		case <-over:
 		case <-ctx.Done():

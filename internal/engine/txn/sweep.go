@@ -152,12 +152,12 @@ func (s *sweeper) turn(ctx context.Context) {
 		since := s.e.Incarnation()
 		timers, err := s.e.Store.TakeDue(ctx, sweepLimit, sweepHide, s.atWork()...)
 		if s.e.Failed(err) != nil {
-			s.e.Notes.Warn("cannot look for due timers", "error", err)
+			s.e.QuietLog.Warn("cannot look for due timers", "error", err)
 			s.armed(s.StoreNow().Add(base.Second))
 			return
 		}
 		s.e.fired(timers, s.StoreNow())
-		s.e.tellSwept(timers)
+		s.e.logSwept(timers)
 		s.handle(ctx, since, timers)
 		s.settle(ctx)
 		if len(timers) < sweepLimit {
@@ -208,7 +208,7 @@ func (s *sweeper) maintain(ctx context.Context) {
 		before = s.StoreNow().Add(-s.e.Cfg.EventRetention.Milliseconds())
 	}
 	if err := s.e.Store.Maintain(ctx, before); err != nil && ctx.Err() == nil {
-		s.e.Notes.Warn("maintenance of the store failed", "error", err)
+		s.e.QuietLog.Warn("maintenance of the store failed", "error", err)
 	}
 }
 
@@ -313,7 +313,7 @@ func (s *sweeper) apply(ctx context.Context, since string, timers []store.Timer)
 		return
 	}
 	if err := s.e.writeSince(ctx, since, "sweep", &store.Changes{DropTimers: done}); err != nil {
-		s.e.Notes.Warn("handled timers could not be removed; they will be looked at again", "error", err)
+		s.e.QuietLog.Warn("handled timers could not be removed; they will be looked at again", "error", err)
 	}
 }
 
@@ -335,7 +335,7 @@ func (e *Engine) applyRule(ctx context.Context, timer store.Timer) (err error) {
 	defer func() { err = e.Caught(inTimer, recover(), err) }()
 	rule := e.extensions.timers[timer.Kind]
 	if rule.Do == nil {
-		e.Notes.Error("a timer of an unknown kind was dropped", "kind", timer.Kind)
+		e.QuietLog.Error("a timer of an unknown kind was dropped", "kind", timer.Kind)
 		return nil
 	}
 	if e.Cfg.Trap != nil {
@@ -362,7 +362,7 @@ func (s *sweeper) applyTogether(ctx context.Context, timers []store.Timer) []sto
 
 // postpone leaves a timer whose rule failed because of the store: it is taken again when it is no longer hidden (S63).
 func (s *sweeper) postpone(timer store.Timer, err error) {
-	s.e.Notes.Warn("a timer could not be handled", "kind", timer.Kind, "tries", timer.Tries, "error", err)
+	s.e.QuietLog.Warn("a timer could not be handled", "kind", timer.Kind, "tries", timer.Tries, "error", err)
 	s.armed(s.StoreNow().Add(sweepHide.Milliseconds()))
 }
 

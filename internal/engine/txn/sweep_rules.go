@@ -97,7 +97,7 @@ func (e *Engine) Quarantine(ctx context.Context, t store.Timer, ids []base.UUID,
 			return unread
 		}
 		next := now.Add(LaterBy(failures))
-		e.Notes.Error("an execution's timer cannot be handled", "execution_id", ids[i], "failures", failures+1, "error", err)
+		e.QuietLog.Error("an execution's timer cannot be handled", "execution_id", ids[i], "failures", failures+1, "error", err)
 		ch := &store.Changes{
 			AddTimers: []store.Timer{withFailures(store.Timer{At: next, Kind: t.Kind, IDs: []base.UUID{ids[i]}}, failures+1)},
 			Events:    []core.Event{Quarantined(ids[i], base.CodeOf(err), failures+1, now, next)},

@@ -118,7 +118,7 @@ func (e *Engine) setTaskAside(ctx context.Context, id string, why error) error {
 		return err
 	}
 	next := now.Add(wait)
-	e.Notes.Error("follow-up work fails", "row", id, "failures", failures, "error", why)
+	e.QuietLog.Error("follow-up work fails", "row", id, "failures", failures, "error", why)
 	ch.AddTimers = []store.Timer{{At: next, Kind: kind, Texts: []string{id}}}
 	ch.Events = []core.Event{Quarantined(id, base.CodeOf(why), failures, now, next)}
 	if err := e.Write(ctx, "quarantine", ch); err != nil {

@@ -17,8 +17,8 @@ type Tracer interface {
 
 // Span is a span under way. Its methods are called by one goroutine at a time.
 type Span interface {
-	// Tell sets the execution that the span is about.
-	Tell(Facts)
+	// Attach sets the execution that the span is about.
+	Attach(Facts)
 	// End ends it; nil: it went well.
 	End(err error)
 }
@@ -62,14 +62,14 @@ func EndSpan(s Span, err error) {
 	}
 }
 
-// tellSpans says in the spans of the commands which executions they were about.
-func (u *Tx) tellSpans(batch []*Request) {
+// attachSpans says in the spans of the commands which executions they were about.
+func (u *Tx) attachSpans(batch []*Request) {
 	for _, r := range batch {
 		if r.span == nil {
 			continue
 		}
 		if ent := u.Entries[subjectOf(r.Command)]; ent != nil {
-			r.span.Tell(FactsOf(ent.Exec))
+			r.span.Attach(FactsOf(ent.Exec))
 		}
 	}
 }

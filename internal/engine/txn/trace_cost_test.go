@@ -10,7 +10,7 @@ func untraced(ctx context.Context, e *Engine, u *Tx, batch []*Request) {
 	span := e.StartSpan(ctx, "submit")
 	u.serves(batch)
 	EndSpan(u.commitSpan(len(batch)), nil)
-	u.tellSpans(batch)
+	u.attachSpans(batch)
 	EndSpan(span, nil)
 }
 

@@ -31,7 +31,7 @@ type tokenCommand struct {
 	refusal func(err error) error
 	check   func() error // of the arguments, after the token (W57)
 	act     func(d *core.WaitState, x *core.Execution, fx *core.Effects) (changed bool, err error)
-	told    func(d *core.WaitState) (who txn.Caller, t admin.ToldChange) // the content of the audit row; nil: none
+	audited func(d *core.WaitState) (who txn.Caller, t admin.AuditedChange) // the content of the audit row; nil: none
 }
 
 // bear runs a tokenCommand's command on what ref finds. The token is checked before anything is locked, and again inside: a caller without a valid token
@@ -70,7 +70,7 @@ func (e *Waits) readBorne(ctx context.Context, ref store.DocRef) (rows tokenTarg
 	at, _, err := e.whereIs(ctx, ref)
 	switch {
 	case base.CodeOf(err) == base.CodeCorruption:
-		e.Notes.Error("what a token was sent for cannot be found", "row", ref.Key, "error", err)
+		e.QuietLog.Error("what a token was sent for cannot be found", "row", ref.Key, "error", err)
 		at = waitLocator{}
 	case err != nil:
 		return rows, err
@@ -155,7 +155,7 @@ func (b *tokenCommand) By() txn.Caller { return b.caller }
 
 // Chains names a chain only if the token is verified: no other caller causes the trip that locks it.
 func (b *tokenCommand) Chains(u *txn.Tx) []string {
-	if b.told == nil {
+	if b.audited == nil {
 		return nil
 	}
 	ent, _, _, err := b.verified(u)
@@ -186,9 +186,9 @@ func (b *tokenCommand) Decide(u *txn.Tx) error {
 	if err != nil {
 		return err
 	}
-	if changed && b.told != nil {
-		who, told := b.told(d)
-		admin.AuditPart(u, who, b.op, "", ent.Exec, told)
+	if changed && b.audited != nil {
+		who, audited := b.audited(d)
+		admin.AuditPart(u, who, b.op, "", ent.Exec, audited)
 	}
 	u.RecordRequest(b.request, b.fingerprint, b.answer)
 	return nil
@@ -242,10 +242,10 @@ func (e *Waits) Decide(ctx context.Context, c txn.Caller, token keyring.Token, c
 			answer, err = x.Decide(fx, d, cmd)
 			return !answer.Already, err
 		},
-		told: func(d *core.WaitState) (txn.Caller, admin.ToldChange) {
+		audited: func(d *core.WaitState) (txn.Caller, admin.AuditedChange) {
 			who := c
 			who.Principal = d.Link(cmd.LinkID).Approver
-			return who, admin.ToldChange{Entity: "approval_link", ID: cmd.LinkID.String(), After: map[string]any{
+			return who, admin.AuditedChange{Entity: "approval_link", ID: cmd.LinkID.String(), After: map[string]any{
 				"decision": cmd.Decision, "signal_id": answer.End.SignalID,
 			}}
 		},

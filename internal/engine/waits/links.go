@@ -44,8 +44,8 @@ func (e *Waits) CreateLink(ctx context.Context, c txn.Caller, cmd core.CreateLin
 			answer, err = linkAgain(u, x, recorded)
 			return err
 		},
-		Told: func(*txn.Tx, *core.Execution) admin.ToldChange {
-			return admin.ToldChange{Entity: "approval_link", ID: recorded.String(), After: map[string]any{
+		Audited: func(*txn.Tx, *core.Execution) admin.AuditedChange {
+			return admin.AuditedChange{Entity: "approval_link", ID: recorded.String(), After: map[string]any{
 				"waitpoint_id": answer.WaitpointID, "approver": answer.Approver, "expires_at": answer.ExpiresAt,
 			}}
 		},
@@ -90,8 +90,8 @@ func (e *Waits) ReadLink(ctx context.Context, c txn.Caller, link base.UUID) (Iss
 			answer, err = linkAgain(u, x, link)
 			return false, err
 		},
-		Told: func(*txn.Tx, *core.Execution) admin.ToldChange {
-			return admin.ToldChange{Entity: "approval_link", ID: link.String()}
+		Audited: func(*txn.Tx, *core.Execution) admin.AuditedChange {
+			return admin.AuditedChange{Entity: "approval_link", ID: link.String()}
 		},
 	})
 	return txn.Answered(&answer, err)
@@ -112,8 +112,8 @@ func (e *Waits) RevokeLink(ctx context.Context, c txn.Caller, link base.UUID, f 
 			already, err := x.RevokeLink(fx, d, core.RevokeLinkCommand{Fence: f, LinkID: link, By: fx.Actor.ID})
 			return !already, err
 		},
-		Told: func(*txn.Tx, *core.Execution) admin.ToldChange {
-			return admin.ToldChange{
+		Audited: func(*txn.Tx, *core.Execution) admin.AuditedChange {
+			return admin.AuditedChange{
 				Entity: "approval_link", ID: link.String(),
 				Before: map[string]string{"state": core.LinkOpen}, After: map[string]string{"state": core.LinkRevoked},
 			}

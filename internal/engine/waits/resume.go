@@ -24,8 +24,8 @@ func (e *Waits) Approve(ctx context.Context, c txn.Caller, id base.GivenID, cmd 
 			answer, err = x.Approve(fx, d, cmd)
 			return !answer.Duplicate, err
 		},
-		Told: func(_ *txn.Tx, x *core.Execution) admin.ToldChange {
-			return admin.ToldChange{Entity: "execution", ID: x.ID.String(), After: map[string]any{
+		Audited: func(_ *txn.Tx, x *core.Execution) admin.AuditedChange {
+			return admin.AuditedChange{Entity: "execution", ID: x.ID.String(), After: map[string]any{
 				"name": cmd.Name, "signal_id": answer.SignalID, "effect": answer.Effect,
 			}}
 		},

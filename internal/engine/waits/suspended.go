@@ -281,7 +281,7 @@ func (e *Waits) fillDecisions(ctx context.Context, items []SuspendedItem) ([]Sus
 		case there.Executions[id] == nil && there.Unreadable[id] == nil:
 			return true
 		default:
-			e.Notes.Error("what was said at a waitpoint cannot be read", "execution_id", item.ExecutionID, "error", why)
+			e.QuietLog.Error("what was said at a waitpoint cannot be read", "execution_id", item.ExecutionID, "error", why)
 			return false
 		}
 	}), nil

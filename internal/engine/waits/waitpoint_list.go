@@ -152,7 +152,7 @@ func (l *waitpointList) show(ctx context.Context) func(marks []store.Doc) ([]*co
 		for i := range marks {
 			place, err := DecodeLocator(&marks[i])
 			if err != nil {
-				l.e.Notes.Error("a list passes over a waitpoint that cannot be read", "row", marks[i].Key, "error", err)
+				l.e.QuietLog.Error("a list passes over a waitpoint that cannot be read", "row", marks[i].Key, "error", err)
 			} else if l.sees(place.Namespace) && (l.query.Key == "" || place.Key == l.query.Key) {
 				places[i] = place
 				group.add(place.ExecutionID.UUID)
@@ -254,7 +254,7 @@ func (g *waitingGroup) load(ctx context.Context) (err error) {
 
 // passedOver notes what a list does not show because it cannot be read.
 func (e *Waits) passedOver(id base.UUID, why error) {
-	e.Notes.Error("a list passes over waits that cannot be read", "execution_id", id, "error", why)
+	e.QuietLog.Error("a list passes over waits that cannot be read", "execution_id", id, "error", why)
 }
 
 // waitpoint shows a waitpoint of one of the executions; nil if it or the execution is gone, or the execution was not added.

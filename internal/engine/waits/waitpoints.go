@@ -112,8 +112,8 @@ func (e *Waits) CloseWaitpoint(ctx context.Context, c txn.Caller, waitpoint base
 			already, err = x.CloseWaitpoint(fx, d, core.CloseWaitpointCommand{Fence: f, WaitpointID: waitpoint, Reason: op.Reason})
 			return !already, err
 		},
-		Told: func(*txn.Tx, *core.Execution) admin.ToldChange {
-			return admin.ToldChange{
+		Audited: func(*txn.Tx, *core.Execution) admin.AuditedChange {
+			return admin.AuditedChange{
 				Entity: "waitpoint", ID: waitpoint.String(),
 				Before: map[string]string{"state": core.WaitpointPending}, After: map[string]string{"state": core.WaitpointClosed},
 			}
@@ -142,8 +142,8 @@ func (e *Waits) ReadToken(ctx context.Context, c txn.Caller, id base.GivenID, wa
 			u.Keep(fx)
 			return false, nil
 		},
-		Told: func(*txn.Tx, *core.Execution) admin.ToldChange {
-			return admin.ToldChange{Entity: "waitpoint", ID: waitpoint.String()}
+		Audited: func(*txn.Tx, *core.Execution) admin.AuditedChange {
+			return admin.AuditedChange{Entity: "waitpoint", ID: waitpoint.String()}
 		},
 	})
 	return txn.Answered(&answer, err)
@@ -178,8 +178,8 @@ func (e *Waits) ReissueToken(ctx context.Context, c txn.Caller, waitpoint base.U
 			answer, err = issuedAgain(u, x, &recorded)
 			return err
 		},
-		Told: func(*txn.Tx, *core.Execution) admin.ToldChange {
-			return admin.ToldChange{
+		Audited: func(*txn.Tx, *core.Execution) admin.AuditedChange {
+			return admin.AuditedChange{
 				Entity: "waitpoint", ID: waitpoint.String(),
 				Before: map[string]base.Time{"minted_at": before}, After: map[string]base.Time{"minted_at": answer.MintedAt},
 			}

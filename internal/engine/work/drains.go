@@ -70,9 +70,9 @@ func (d *drains) remember(found map[string]bool, changes int) {
 	}
 }
 
-// tellDrains fills in whether the instances that hold the renewed leases are to drain. If that cannot be read the renewal still succeeds, and the
+// attachDrains fills in whether the instances that hold the renewed leases are to drain. If that cannot be read the renewal still succeeds, and the
 // next one reports it.
-func (e *Work) tellDrains(ctx context.Context, items []txn.RenewItem) {
+func (e *Work) attachDrains(ctx context.Context, items []txn.RenewItem) {
 	known, unknown, changes := e.Drains.lookUp(items)
 	if len(unknown) > 0 {
 		loaded, err := e.Store.Read(ctx, store.Want{Docs: unknown})

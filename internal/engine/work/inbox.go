@@ -238,7 +238,7 @@ func (e *Work) ingestAll(ctx context.Context) {
 	for ctx.Err() == nil {
 		n, err := e.ingest(ctx)
 		if err != nil {
-			e.Notes.Warn("submissions wait to be ingested", "error", err)
+			e.QuietLog.Warn("submissions wait to be ingested", "error", err)
 			break
 		}
 		if n < ingestLimit {

@@ -68,6 +68,6 @@ func (a *ingestion) quarantine(u *txn.Tx) {
 	u.Changes.DropInbox = append(u.Changes.DropInbox, a.ID.UUID)
 	u.Changes.Events = append(u.Changes.Events, txn.Quarantined(a.ID.UUID, base.CodeCorruption, 1, u.Now, 0))
 	u.After = append(u.After, func() {
-		a.e.Notes.Error("a submission of a committed transaction cannot be read", "execution_id", a.ID, "error", a.bad)
+		a.e.QuietLog.Error("a submission of a committed transaction cannot be read", "execution_id", a.ID, "error", a.bad)
 	})
 }

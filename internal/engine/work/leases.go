@@ -75,7 +75,7 @@ func (e *Work) Renew(ctx context.Context, c txn.Caller, leases []txn.LeaseRef) (
 	for n, err := range e.DoAll(ctx, cmds) {
 		items[at[n]].Lease, items[at[n]].Err = txn.Answered(&cmds[n].(*renew).lease, err)
 	}
-	e.tellDrains(ctx, items)
+	e.attachDrains(ctx, items)
 	return items, nil
 }
 

@@ -151,6 +151,6 @@ func (o *outcomes) prolong(u *txn.Tx, ent *txn.Row) {
 func (o *outcomes) quarantine(u *txn.Tx, why error) {
 	u.Changes.Events = append(u.Changes.Events, txn.Quarantined(o.id, base.CodeOf(why), 1, u.Now, 0))
 	u.After = append(u.After, func() {
-		o.e.Notes.Error("an outcome of a committed transaction cannot be applied", "execution_id", o.id, "error", why)
+		o.e.QuietLog.Error("an outcome of a committed transaction cannot be applied", "execution_id", o.id, "error", why)
 	})
 }

@@ -74,7 +74,7 @@ func Dump(ctx context.Context, url string, cfg Config, w io.Writer) (dumped Dump
 			return err
 		})
 	})
-	return dumped, told(err)
+	return dumped, explained(err)
 }
 
 // patient lets a transaction be idle while a program of Postgres works.
@@ -186,8 +186,8 @@ func (p *process) ended(err error) error {
 	return base.Errorf(base.CodeInternal, "%s failed: %w", filepath.Base(p.cmd.Args[0]), err).WithHint("its message says why")
 }
 
-// told returns the error of a database that does not answer as a refusal with a code, for callers that open no store.
-func told(err error) error {
+// explained returns the error of a database that does not answer as a refusal with a code, for callers that open no store.
+func explained(err error) error {
 	var refusal *base.Error
 	if err == nil || errors.As(err, &refusal) {
 		return err

@@ -428,7 +428,7 @@ func TestU163_a_program_whose_tables_were_moved_by_force_fails_clearly(t *testin
 	t.Cleanup(func() { CloseStore(t, s) })
 	c := newCycler(t, s, "default")
 	c.cycle(t, 1)
-	if _, err := Migrate(t.Context(), url, Config{}, Forward{Force: true, Told: func(store.SchemaStep) {}}); err != nil {
+	if _, err := Migrate(t.Context(), url, Config{}, Forward{Force: true, OnStep: func(store.SchemaStep) {}}); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {

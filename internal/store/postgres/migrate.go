@@ -77,7 +77,7 @@ func migrations() ([]migration, error) {
 func (s *Store) migrate(ctx context.Context, conn *pgx.Conn) (int, error) {
 	if s.cfg.Migrate == MigrateAuto {
 		steps := 0
-		schema, err := s.forward(ctx, conn, advance{told: func(store.SchemaStep) { steps++ }})
+		schema, err := s.forward(ctx, conn, advance{onStep: func(store.SchemaStep) { steps++ }})
 		if steps > 0 {
 			s.cfg.Logger.Info("the schema of the store was brought up to date", "schema", schema.Level, "steps", steps)
 		}
@@ -147,16 +147,16 @@ func Plan(ctx context.Context, url string, cfg Config) (schema store.Schema, err
 
 // Forward is how Migrate proceeds.
 type Forward struct {
-	To    int                    // the last step to apply; 0: all that this program knows
-	Force bool                   // also steps that programs which run do not survive
-	Told  func(store.SchemaStep) // called for each step when it is done
+	To     int                    // the last step to apply; 0: all that this program knows
+	Force  bool                   // also steps that programs which run do not survive
+	OnStep func(store.SchemaStep) // called for each step when it is done
 }
 
 // Migrate brings the schema of the database at url to a level. With To 0 it also moves tables to the schema that Config names, if a program from
 // before schemas could be chosen has made them elsewhere.
 func Migrate(ctx context.Context, url string, cfg Config, how Forward) (schema store.Schema, err error) {
 	err = onServer(ctx, url, cfg, func(ctx context.Context, s *Store, conn *pgx.Conn) error {
-		if schema, err = s.forward(ctx, conn, advance{to: how.To, force: how.Force, told: how.Told}); err != nil {
+		if schema, err = s.forward(ctx, conn, advance{to: how.To, force: how.Force, onStep: how.OnStep}); err != nil {
 			return refusal(err)
 		}
 		if how.To != 0 {
@@ -238,9 +238,9 @@ func (s *Store) standing(ctx context.Context, tx pgx.Tx) (store.Schema, []migrat
 
 // advance is how forward proceeds.
 type advance struct {
-	to    int // 0: all steps
-	force bool
-	told  func(store.SchemaStep)
+	to     int // 0: all steps
+	force  bool
+	onStep func(store.SchemaStep)
 }
 
 // stepPatience is how long a step waits for the locks of others, in the server's syntax: while it waits, others wait behind it. Then it makes room
@@ -253,8 +253,8 @@ const (
 // forward applies steps up to a level, each in a transaction of its own and under a lock, so that only one of many processes applies it. A step
 // that programs which run do not survive ends it with errKept, unless it is forced.
 func (s *Store) forward(ctx context.Context, conn *pgx.Conn, how advance) (schema store.Schema, err error) {
-	if how.told == nil {
-		how.told = func(store.SchemaStep) {}
+	if how.onStep == nil {
+		how.onStep = func(store.SchemaStep) {}
 	}
 	for done := false; !done; {
 		began := s.cfg.Clock.Now()
@@ -274,7 +274,7 @@ func (s *Store) forward(ctx context.Context, conn *pgx.Conn, how advance) (schem
 		if done = applied == nil; !done {
 			applied.Applied, applied.Took = true, s.cfg.Clock.Now().Sub(began)
 			schema.Level = applied.Number
-			how.told(*applied)
+			how.onStep(*applied)
 		}
 	}
 	return schema, nil

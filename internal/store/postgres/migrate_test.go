@@ -10,7 +10,7 @@ import (
 func TestS13_classes_that_were_there_before_need_nothing_and_keep_their_numbers(t *testing.T) {
 	t.Parallel()
 	url := cluster.Empty(t)
-	if _, err := Migrate(t.Context(), url, Config{}, Forward{To: 2, Told: func(store.SchemaStep) {}}); err != nil {
+	if _, err := Migrate(t.Context(), url, Config{}, Forward{To: 2, OnStep: func(store.SchemaStep) {}}); err != nil {
 		t.Fatal(err)
 	}
 	// The digest is one that was written when classes had no needs.

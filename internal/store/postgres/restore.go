@@ -40,7 +40,7 @@ func Restore(ctx context.Context, address string, cfg Config, path string, repla
 			return s.loaded(ctx, tx, dumped)
 		})
 	})
-	return dumped, told(err)
+	return dumped, explained(err)
 }
 
 // mayRestore refuses a database in which something would be lost.

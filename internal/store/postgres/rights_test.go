@@ -63,7 +63,7 @@ func TestA_role_that_may_not_create_is_told_so(t *testing.T) {
 	url, owner := as(t, empty, role)
 	database := owner.Config().Database
 	lacking(t, url, "the role "+role+" lacks the right CREATE on database "+database+", to create the schema flowfabric")
-	if _, err := Migrate(t.Context(), url, Config{}, Forward{Told: func(store.SchemaStep) {}}); base.CodeOf(err) != base.CodeInvalidArgument {
+	if _, err := Migrate(t.Context(), url, Config{}, Forward{OnStep: func(store.SchemaStep) {}}); base.CodeOf(err) != base.CodeInvalidArgument {
 		t.Fatalf("Migrate: %v", err)
 	}
 	execute(t, owner, "create schema flowfabric")

@@ -71,7 +71,7 @@ func (s *Store) Scrub(ctx context.Context, damaged func(what error)) error {
 	if err != nil {
 		return fault(err)
 	}
-	tell := func(err error) error {
+	fault := func(err error) error {
 		if err != nil {
 			damaged(err)
 		}
@@ -82,23 +82,23 @@ func (s *Store) Scrub(ctx context.Context, damaged func(what error)) error {
 			p := packedOf(r)
 			p.Input = r.Show(10)
 			_, err := p.Execution(&core.Class{ID: p.Class}, &s.policies)
-			return tell(err)
+			return fault(err)
 		},
 		"scrub leases": func(r row) error {
 			id := r.uuid(10)
 			_, err := leaseOf(id, r).Record(base.ID{UUID: id})
-			return tell(err)
+			return fault(err)
 		},
 		"scrub docs": func(r row) error {
 			doc := ownedDocOf(r)
-			return tell(doc.Whole())
+			return fault(doc.Whole())
 		},
 		"scrub log": func(r row) error {
 			_, err := store.DecodeCommit(r.Show(2))
 			if err != nil {
 				err = fmt.Errorf("commit %d: %w", r.Int(0), err)
 			}
-			return tell(err)
+			return fault(err)
 		},
 	} {
 		err = errors.Join(err, c.search(ctx, s.statements[name], read, nil))

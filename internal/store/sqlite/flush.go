@@ -35,7 +35,7 @@ type flusher struct {
 // waiting is a waiter for a commit.
 type waiting struct {
 	commit int64
-	tell   func(error)
+	done   func(error)
 }
 
 // serve starts the goroutine that syncs, until end. It is started when the store is opened. A goroutine that was started for one commit or read
@@ -78,27 +78,27 @@ func (f *flusher) begins() {
 }
 
 // wrote records that the commit is in the log or has failed, and calls tell from another goroutine once it is durable. A nil tell is not called.
-func (f *flusher) wrote(tell func(error)) {
+func (f *flusher) wrote(done func(error)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.written = f.begun
-	if tell != nil {
-		f.waiting = append(f.waiting, waiting{f.written, tell})
+	if done != nil {
+		f.waiting = append(f.waiting, waiting{f.written, done})
 	}
 	f.start()
 }
 
 // then calls tell once everything that is visible now is durable: at once if it already is.
-func (f *flusher) then(tell func(error)) {
+func (f *flusher) then(done func(error)) {
 	f.mu.Lock()
 	if f.safe != f.begun {
 		defer f.mu.Unlock()
-		f.waiting = append(f.waiting, waiting{f.begun, tell})
+		f.waiting = append(f.waiting, waiting{f.begun, done})
 		f.start()
 		return
 	}
 	f.mu.Unlock()
-	tell(nil)
+	done(nil)
 }
 
 // start syncs if there is a waiter for a commit that is in the log. The lock must be held.
@@ -131,7 +131,7 @@ func (f *flusher) run() {
 			err = f.sync()
 		}
 		for _, w := range f.reached(all, err) {
-			w.tell(err)
+			w.done(err)
 		}
 	}
 }
@@ -149,17 +149,17 @@ func (f *flusher) reached(all int64, err error) []waiting {
 	for n < len(f.waiting) && f.waiting[n].commit <= all {
 		n++
 	}
-	told := f.waiting[:n:n]
+	safe := f.waiting[:n:n]
 	f.waiting = f.waiting[n:]
-	return told
+	return safe
 }
 
 // settled waits until everything that is visible now is durable.
 func (f *flusher) settled(ctx context.Context) error {
-	told := make(chan error, 1)
-	f.then(func(err error) { told <- err })
+	answer := make(chan error, 1)
+	f.then(func(err error) { answer <- err })
 	select {
-	case err := <-told:
+	case err := <-answer:
 		return err
 	case <-ctx.Done():
 		return ctx.Err()

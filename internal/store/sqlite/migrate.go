@@ -90,7 +90,7 @@ func standing(c *conn) (store.Schema, []migration, error) {
 
 // forward applies steps up to a level, 0 meaning that of this program, each in a transaction of its own. The lock on the file excludes other
 // processes.
-func (s *Store) forward(ctx context.Context, to int, told func(store.SchemaStep)) (schema store.Schema, err error) {
+func (s *Store) forward(ctx context.Context, to int, onStep func(store.SchemaStep)) (schema store.Schema, err error) {
 	for done := false; !done; {
 		began := s.cfg.Clock()
 		var applied *store.SchemaStep
@@ -113,7 +113,7 @@ func (s *Store) forward(ctx context.Context, to int, told func(store.SchemaStep)
 		if applied != nil {
 			applied.Applied, applied.Took = true, s.cfg.Clock().Sub(began)
 			schema.Level = applied.Number
-			told(*applied)
+			onStep(*applied)
 		}
 	}
 	return schema, nil
@@ -148,14 +148,14 @@ func Plan(ctx context.Context, path string, cfg Config) (schema store.Schema, er
 
 // Migrate brings the schema of the file at path, which is created if it does not exist, to a level, 0 meaning that of this program, and calls told
 // for each step when it is done.
-func Migrate(ctx context.Context, path string, cfg Config, to int, told func(store.SchemaStep)) (schema store.Schema, err error) {
+func Migrate(ctx context.Context, path string, cfg Config, to int, onStep func(store.SchemaStep)) (schema store.Schema, err error) {
 	err = onFile(ctx, path, cfg, func(s *Store) error {
 		c, err := s.connectWriter()
 		if err != nil {
 			return err
 		}
 		s.writer <- c
-		schema, err = s.forward(ctx, to, told)
+		schema, err = s.forward(ctx, to, onStep)
 		return err
 	})
 	return schema, err

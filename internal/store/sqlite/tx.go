@@ -100,11 +100,11 @@ func (s *Store) commit(c *conn) error {
 
 // commitDurably is commit for changes that must not be lost. next is the dictionary after the transaction, nil if unchanged. If told is nil, it
 // returns when the commit is durable; otherwise told is called then.
-func (s *Store) commitDurably(c *conn, next *dictionary, told func(error)) error {
+func (s *Store) commitDurably(c *conn, next *dictionary, done func(error)) error {
 	var safe chan error
-	if told == nil {
+	if done == nil {
 		safe = make(chan error, 1)
-		told = func(err error) { safe <- err }
+		done = func(err error) { safe <- err }
 	}
 	s.flush.begins()
 	if err := c.run("commit"); err != nil {
@@ -115,7 +115,7 @@ func (s *Store) commitDurably(c *conn, next *dictionary, told func(error)) error
 	if next != nil {
 		s.dictionary.Store(next)
 	}
-	s.flush.wrote(func(err error) { told(unsynced(err)) })
+	s.flush.wrote(func(err error) { done(unsynced(err)) })
 	s.writer <- c
 	if safe == nil {
 		return nil

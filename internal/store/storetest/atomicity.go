@@ -47,7 +47,7 @@ func atomicityTests() []test {
 		{"a rolled back transaction leaves nothing and frees its rows", rolledBack, anyStore},
 		{"Rollback after Commit, and a second Rollback, do nothing", rollbackTwice, anyStore},
 		{"a commit that fails ends the transaction and frees its rows", failedCommitFreesRows, anyStore},
-		{"a call that waits until a commit is safe is answered once, and never for one that failed", toldWhenSafe, anyStore},
+		{"a call that waits until a commit is safe is answered once, and never for one that failed", answeredWhenSafe, anyStore},
 	}
 }
 
@@ -263,18 +263,18 @@ func failedCommitFreesRows(t *testing.T, f Factory) {
 	w.equal("execution", y, w.load(ctx, x.ID.UUID))
 }
 
-func toldWhenSafe(t *testing.T, f Factory) {
+func answeredWhenSafe(t *testing.T, f Factory) {
 	ctx, w := start(t, f)
-	told := make(chan error, 10)
-	safe := func(err error) { told <- err }
+	answers := make(chan error, 10)
+	safe := func(err error) { answers <- err }
 	x := w.execution()
 	w.put(ctx, store.Want{}, &store.Changes{Insert: []*core.Execution{x}, Safe: safe})
-	w.equal("told of the commit", nil, <-told)
+	w.equal("answer for the commit", nil, <-answers)
 	tx, _ := w.begin(ctx, store.Want{Executions: []base.UUID{x.ID.UUID}})
 	tx.Rollback(ctx)
 	tx.Seen(safe)
-	w.equal("told of what was seen", nil, <-told)
+	w.equal("answer for what was seen", nil, <-answers)
 	w.refuse(ctx, store.Want{}, &store.Changes{Insert: []*core.Execution{x}, Safe: safe}, store.Conflict)
 	w.add(ctx, &store.Changes{Insert: []*core.Execution{w.execution()}}) // durable when it returns, and so is everything before it
-	w.equal("told of anything else", 0, len(told))
+	w.equal("other answers", 0, len(answers))
 }

@@ -255,17 +255,17 @@ func logAnew(t *testing.T, f Factory) {
 	w.equal("end after the failover", kept, w.poll(ctx).LogEnd)
 	next := say(3)
 	var seqs []int64
-	var told int
+	var events int
 	for after := kept; after < next; {
 		commits, err := w.s.Log(ctx, after, 100)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, c := range commits {
-			seqs, after, told = append(seqs, c.Seq), c.Seq, told+len(c.Events)
+			seqs, after, events = append(seqs, c.Seq), c.Seq, events+len(c.Events)
 		}
 	}
-	if told != 1 || seqs[len(seqs)-1] != next {
-		t.Fatalf("commits %v with %d events after %d, the last one is %d", seqs, told, kept, next)
+	if events != 1 || seqs[len(seqs)-1] != next {
+		t.Fatalf("commits %v with %d events after %d, the last one is %d", seqs, events, kept, next)
 	}
 }

@@ -20,7 +20,7 @@ func dictionaryTests() []test {
 		{"S73: concurrent registrations give every name one number", concurrentRegistrations, anyStore},
 		{"S13: classes differ by lane, namespace, kind, capabilities, fairness key and needs", classIdentity, anyStore},
 		{"the dictionary's version rises when something was added and not otherwise", dictionaryVersion, anyStore},
-		{"what registrations tell adds up to the dictionary", registrationsAddUp, anyStore},
+		{"what registrations return adds up to the dictionary", registrationsAddUp, anyStore},
 		{"changes decided by an old dictionary are stale", staleDictionary, anyStore},
 		{"a retired class keeps its executions and comes back when it is registered", retiredClass, anyStore},
 		{"the classes without executions are known", unusedClasses, anyStore},

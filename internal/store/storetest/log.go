@@ -19,7 +19,7 @@ func logTests() []test {
 		{"E24: every field of an event comes back", everyFieldOfAnEvent, anyStore},
 		{"E31: commits have consecutive positions and events keep their order", consecutiveCommits, anyStore},
 		{"E34: the log is read after a position up to a limit", logByPosition, anyStore},
-		{"Commit tells the position of its events", commitTellsPosition, anyStore},
+		{"Commit returns the position of its events", commitReturnsPosition, anyStore},
 		{"a transaction without events writes no row of the log", noEventsNoRow, anyStore},
 		{"E33: the number of a writer that failed does not hold up the log", failedWriterFillsItsNumber, anyStore},
 		{"I6 E31: events of one execution stand in commit order and a reader misses none", concurrentWriters, anyStore},
@@ -128,7 +128,7 @@ func logByPosition(t *testing.T, f Factory) {
 	}
 }
 
-func commitTellsPosition(t *testing.T, f Factory) {
+func commitReturnsPosition(t *testing.T, f Factory) {
 	ctx, w := start(t, f)
 	x := w.execution()
 	silent := &store.Changes{Insert: []*core.Execution{x}}

@@ -32,7 +32,7 @@ func queueTests() []test {
 		{"S9: concurrent pickers never get the same row and leave none", concurrentPickers, anyStore},
 		{"S9: a pick passes over rows that another transaction picked", pickPassesOverPicked, shared},
 		{"S9: a pick passes over executions that another transaction holds", pickPassesOverHeld, shared},
-		{"S9: a pick tells of each queue the first row, held or not, and how many were held", pickTellsLooks, shared},
+		{"S9: a pick returns of each queue the first row, held or not, and how many were held", pickReturnsLooks, shared},
 		{"S68: a poll sees rows that another transaction holds", pollSeesHeld, shared},
 		{"S13: an empty pick over many classes answers nothing", emptyPick, anyStore},
 	}
@@ -345,8 +345,8 @@ func pickPassesOverHeld(t *testing.T, f Factory) {
 	holder.Rollback(ctx)
 }
 
-// pickTellsLooks holds rows by picks and by their executions, and picks with and without PickBest.
-func pickTellsLooks(t *testing.T, f Factory) {
+// pickReturnsLooks holds rows by picks and by their executions, and picks with and without PickBest.
+func pickReturnsLooks(t *testing.T, f Factory) {
 	ctx, w := start(t, f)
 	_, classes := w.register(ctx, nil, []core.Class{newClass("default", "a"), newClass("default", "b"), newClass("default", "c")})
 	list := w.ordered(1, 2, 3, 4, 50, 60)

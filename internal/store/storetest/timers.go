@@ -25,7 +25,7 @@ func timerTests() []test {
 		{"S62, R3: hiding a timer never makes it due earlier", hiddenNoEarlier, anyStore},
 		{"S64: concurrent callers take different timers and leave none", concurrentCallers, anyStore},
 		{"S71: Poll knows the next timer", nextTimer, anyStore},
-		{"L5: timers ahead are told page by page, and stay", timersAhead, anyStore},
+		{"L5: timers ahead are returned page by page, and stay", timersAhead, anyStore},
 	}
 }
 

@@ -44,7 +44,7 @@ func sizeGrows(t *testing.T, f Factory) {
 	ctx, w := start(t, f)
 	sizer, able := w.s.(store.Sizer)
 	if !able {
-		t.Fatal("the store does not tell its size")
+		t.Fatal("the store does not return its size")
 	}
 	size := func() int64 {
 		bytes, err := sizer.Size(ctx)

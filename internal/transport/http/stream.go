@@ -43,7 +43,7 @@ func (t *Transport) stream(ctx context.Context, op *wire.Operation, request any,
 	if response.StatusCode != http.StatusOK {
 		return problemFrom(response)
 	}
-	if _, err := io.Copy(&pageCounter{w: into.To, told: into.Progress}, response.Body); err != nil {
+	if _, err := io.Copy(&pageCounter{w: into.To, progress: into.Progress}, response.Body); err != nil {
 		return refuse(base.CodeStoreUnavailable, "the copy did not come whole: %w", err)
 	}
 	return nil
@@ -52,8 +52,8 @@ func (t *Transport) stream(ctx context.Context, op *wire.Operation, request any,
 // pageCounter passes a SQLite file on and reports how many of its pages have arrived. The size and number of the pages are in the
 // header of the file.
 type pageCounter struct {
-	w    io.Writer
-	told func(pages, total int) // may be nil
+	w        io.Writer
+	progress func(pages, total int) // may be nil
 
 	head  []byte
 	bytes int64
@@ -73,13 +73,13 @@ func (c *pageCounter) Write(part []byte) (int, error) {
 	if missing := headBytes - len(c.head); missing > 0 {
 		c.head = append(c.head, part[:min(missing, n)]...)
 	}
-	if c.told != nil && len(c.head) == headBytes {
+	if c.progress != nil && len(c.head) == headBytes {
 		size := int64(binary.BigEndian.Uint16(c.head[pageSizeAt:]))
 		if size == 1 {
 			size = 65536
 		}
 		if size > 0 {
-			c.told(int(c.bytes/size), int(binary.BigEndian.Uint32(c.head[pageCountAt:])))
+			c.progress(int(c.bytes/size), int(binary.BigEndian.Uint32(c.head[pageCountAt:])))
 		}
 	}
 	return n, err

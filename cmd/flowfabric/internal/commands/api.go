@@ -132,9 +132,9 @@ func unanswered(err error, server string) error {
 	if !errors.As(err, &refusal) || refusal.RequestID != "" || refusal.Hint != "" || refusal.Code != codeUnavailable && !notHTTP(err) {
 		return err
 	}
-	told := *refusal
-	told.Hint = whenUnanswered(err, server)
-	return &told
+	hinted := *refusal
+	hinted.Hint = whenUnanswered(err, server)
+	return &hinted
 }
 
 // notHTTP reports whether something answered that does not speak HTTP; package net/http has no type for it.

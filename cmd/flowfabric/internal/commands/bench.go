@@ -114,7 +114,7 @@ func (s *session) runBench(cmd *cobra.Command, b benchRun, args []string) error 
 		return nil
 	})
 	if err == nil {
-		err = s.tellBench(reports, b.file)
+		err = s.printBench(reports, b.file)
 	}
 	return err
 }
@@ -178,8 +178,8 @@ func (s *session) fillBench(cmd *cobra.Command, cfg *scenario.Config) error {
 	return nil
 }
 
-// tellBench prints the table, writes the file, and fails if a report is not valid.
-func (s *session) tellBench(reports []*scenario.Report, file string) error {
+// printBench prints the table, writes the file, and fails if a report is not valid.
+func (s *session) printBench(reports []*scenario.Report, file string) error {
 	if file == "-" {
 		if err := scenario.Write(s.Out, reports); err != nil {
 			return err

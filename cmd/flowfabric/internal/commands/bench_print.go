@@ -94,7 +94,7 @@ func (s *session) benchCompare() *cobra.Command {
 			if a, b := before[0].Host, after[0].Host; a.CPU != b.CPU || a.Cores != b.Cores || a.Kernel != b.Kernel {
 				s.printer.Note("the reports come from different machines: their ratios mean little")
 			}
-			return s.tellDifferences(scenario.Compare(before, after))
+			return s.printDifferences(scenario.Compare(before, after))
 		},
 	}
 }
@@ -112,7 +112,7 @@ func readReports(file string) ([]*scenario.Report, error) {
 	return all, nil
 }
 
-func (s *session) tellDifferences(all []scenario.Difference, err error) error {
+func (s *session) printDifferences(all []scenario.Difference, err error) error {
 	if err != nil {
 		return show.Invalid("", "run both with the same parameters", "%s", err)
 	}

@@ -127,7 +127,7 @@ func failedOpen(err error) api.Check {
 	if refusal.Hint != "" {
 		check.Hint = refusal.Hint
 	}
-	if name, told := refusal.Current["check"].(string); told {
+	if name, named := refusal.Current["check"].(string); named {
 		check.Name = name
 	}
 	if refusal.Code == "store_locked" {

@@ -170,7 +170,7 @@ func (s *session) migrateUp(ctx context.Context, v *settings.Values, to int, for
 	err := show.List(s.printer, stepView, iter.Seq2[schemaStep, error](func(yield func(schemaStep, error) bool) {
 		cfg, wanted := migrateConfig(v), true
 		cfg.To, cfg.Force = to, force
-		cfg.Told = func(step api.SchemaStep) {
+		cfg.OnStep = func(step api.SchemaStep) {
 			took := step.Took.Milliseconds()
 			line := stepOf(step)
 			line.TookMS = &took

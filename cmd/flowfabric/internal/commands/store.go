@@ -93,9 +93,9 @@ func notOpened(err error) error {
 	if !errors.As(err, &refusal) || refusal.Code != codeUnavailable || refusal.Hint != "" {
 		return err
 	}
-	told := *refusal
-	told.Hint = "check that the database is running, and the address: --store, --store-file or FF_STORE"
-	return &told
+	hinted := *refusal
+	hinted.Hint = "check that the database is running, and the address: --store, --store-file or FF_STORE"
+	return &hinted
 }
 
 func isPostgres(address string) bool { return strings.HasPrefix(address, "postgres") }

@@ -134,7 +134,7 @@ func whichWaitpoint(err error, id flowfabric.ID) error {
 	if !errors.As(err, &refusal) || refusal.Code != "waitpoint_ambiguous" || fmt.Sprint(refusal.Current["active"]) == "0" {
 		return err
 	}
-	told := *refusal
-	told.Hint = "flowfabric waitpoints " + bareID(id) + " lists them; name one with --waitpoint"
-	return &told
+	hinted := *refusal
+	hinted.Hint = "flowfabric waitpoints " + bareID(id) + " lists them; name one with --waitpoint"
+	return &hinted
 }

@@ -10,5 +10,5 @@ import (
 // apart does nothing where processes have no groups.
 func apart(*exec.Cmd) {}
 
-// tell ends the program: there are no signals here.
-func tell(cmd *exec.Cmd, _ syscall.Signal) error { return cmd.Process.Kill() }
+// send ends the program: there are no signals here.
+func send(cmd *exec.Cmd, _ syscall.Signal) error { return cmd.Process.Kill() }

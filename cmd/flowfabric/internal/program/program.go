@@ -54,8 +54,8 @@ func (p *Program) Handle(ctx context.Context, t *flowfabric.Task, in flowfabric.
 	apart(cmd)
 	var kill *time.Timer
 	cmd.Cancel = func() error {
-		kill = time.AfterFunc(patience, func() { _ = tell(cmd, syscall.SIGKILL) })
-		return tell(cmd, syscall.SIGTERM)
+		kill = time.AfterFunc(patience, func() { _ = send(cmd, syscall.SIGKILL) })
+		return send(cmd, syscall.SIGTERM)
 	}
 	cmd.WaitDelay = patience + lastWords
 	cmd.Stdin, cmd.Stdout = bytes.NewReader(in.Data), &bounded{&out, p.MaxResult}
@@ -132,7 +132,7 @@ func (p *Program) Finish(hurry <-chan os.Signal) {
 		case <-ended:
 		case <-hurry:
 			for cmd := range left {
-				_ = tell(cmd, syscall.SIGKILL)
+				_ = send(cmd, syscall.SIGKILL)
 			}
 			<-ended
 		}

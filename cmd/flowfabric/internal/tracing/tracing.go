@@ -91,9 +91,9 @@ type patient struct {
 	sdktrace.SpanExporter
 	log *slog.Logger
 
-	mu   sync.Mutex
-	told time.Time
-	lost int // spans since then
+	mu       sync.Mutex
+	warnedAt time.Time
+	lost     int // spans since then
 }
 
 // ExportSpans sends spans, or loses them.
@@ -105,9 +105,9 @@ func (p *patient) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.lost += len(spans)
-	if now := time.Now(); now.Sub(p.told) >= quietFor {
+	if now := time.Now(); now.Sub(p.warnedAt) >= quietFor {
 		p.log.Warn("spans cannot be sent and are lost", "spans", p.lost, "error", err)
-		p.told, p.lost = now, 0
+		p.warnedAt, p.lost = now, 0
 	}
 	return nil
 }

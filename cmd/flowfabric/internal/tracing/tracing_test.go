@@ -111,7 +111,7 @@ func TestU217_a_collector_that_fails_is_told_once_a_minute(t *testing.T) {
 	if n := strings.Count(log.String(), "\n"); n != 1 {
 		t.Errorf("%d lines: %s", n, log.String())
 	}
-	p := &patient{SpanExporter: failing{}, log: slog.New(slog.NewTextHandler(&log, nil)), told: time.Now().Add(-quietFor), lost: 4}
+	p := &patient{SpanExporter: failing{}, log: slog.New(slog.NewTextHandler(&log, nil)), warnedAt: time.Now().Add(-quietFor), lost: 4}
 	if err := p.ExportSpans(t.Context(), tracetest.SpanStubs{{Name: "x"}}.Snapshots()); err != nil || !strings.Contains(log.String(), "spans=5") {
 		t.Errorf("%v %s", err, log.String())
 	}

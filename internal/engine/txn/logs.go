@@ -13,8 +13,8 @@ import (
 // slowCommand is how long a command may take before it is logged.
 const slowCommand = time.Second
 
-// tellSlow logs commands that took long. errs has one answer each, or one for all.
-func (e *Engine) tellSlow(batch []*Request, errs ...error) {
+// logSlow logs commands that took long. errs has one answer each, or one for all.
+func (e *Engine) logSlow(batch []*Request, errs ...error) {
 	now := e.Meter.now()
 	for i, r := range batch {
 		took := now - r.began
@@ -25,12 +25,12 @@ func (e *Engine) tellSlow(batch []*Request, errs ...error) {
 		if err := errs[min(i, len(errs)-1)]; err != nil {
 			code = string(base.CodeOf(err))
 		}
-		e.Notes.Info("slow command", "command", r.Name(), "code", code, "duration_ms", took.Milliseconds())
+		e.QuietLog.Info("slow command", "command", r.Name(), "code", code, "duration_ms", took.Milliseconds())
 	}
 }
 
-// tellAudits logs the new rows of the audit log. What was changed is only in the audit log.
-func (u *Tx) tellAudits(err error) {
+// logAudits logs the new rows of the audit log. What was changed is only in the audit log.
+func (u *Tx) logAudits(err error) {
 	if err != nil {
 		return
 	}
@@ -59,13 +59,13 @@ func (e *Engine) logFailed(f core.FailedAttempt) {
 	log.Warn("attempt failed")
 }
 
-// tellSwept logs the timers that a sweep found due, by kind.
-func (e *Engine) tellSwept(timers []store.Timer) {
+// logSwept logs the timers that a sweep found due, by kind.
+func (e *Engine) logSwept(timers []store.Timer) {
 	found := map[string]int{}
 	for i := range timers {
 		found[e.TimerLabel(timers[i].Kind)]++
 	}
 	for kind, n := range found {
-		e.Notes.DebugMany(n, "a sweep found timers that were due", "kind", kind)
+		e.QuietLog.DebugMany(n, "a sweep found timers that were due", "kind", kind)
 	}
 }
