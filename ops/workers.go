@@ -29,7 +29,7 @@ type WorkerTarget struct {
 	WorkerID   string
 	InstanceID string
 	// Leaving means that the single instance is about to stop on its own, as a Worker does: its drain ends when it registers
-	// again, and is not recorded as an operator's action.
+	// again, and is not recorded as an operator's action. An instance that somebody else registered is drained as without it.
 	Leaving bool
 }
 

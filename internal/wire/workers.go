@@ -66,7 +66,7 @@ type ByInstance struct {
 // DrainWorkerRequest drains an instance.
 type DrainWorkerRequest struct {
 	ByInstance
-	Leaving bool `query:"leaving" doc:"The instance itself is about to stop: the drain ends when it registers again."`
+	Leaving bool `query:"leaving" doc:"The instance itself is about to stop: the drain ends when it registers again. An instance of another key is drained as without this."`
 }
 
 // ListWorkerLeasesRequest lists the executions of an instance.
