@@ -138,8 +138,20 @@ func (s *session) ignored(values *settings.Values) {
 		return
 	}
 	s.warned = true
+	var details []string
+	names := map[string][]string{}
 	for _, problem := range values.Ignored() {
-		s.printer.Note("flowfabric: warning: %s is ignored: %s", problem.Variable, problem.Detail)
+		if names[problem.Detail] == nil {
+			details = append(details, problem.Detail)
+		}
+		names[problem.Detail] = append(names[problem.Detail], problem.Variable)
+	}
+	for _, detail := range details {
+		if list := names[detail]; len(list) == 1 {
+			s.printer.Note("flowfabric: warning: %s is ignored: %s", list[0], detail)
+		} else { // Kubernetes sets seven for each service
+			s.printer.Note("flowfabric: warning: %s and %d more are ignored: %s", list[0], len(list)-1, detail)
+		}
 	}
 }
 

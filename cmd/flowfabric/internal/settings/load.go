@@ -161,11 +161,7 @@ func (l *loader) lines(lines []string, source string) {
 		} else if s, ok := find(l.table, plain); ok && isFile && s.MayBeInFile() {
 			l.secret(s, strings.TrimSpace(text), source)
 		} else if known := Variables(); !slices.Contains(known, name) && !slices.Contains(foreign, name) {
-			detail := "unknown setting"
-			if near := suggest(name, known); near != "" {
-				detail += "; did you mean " + near + "?"
-			}
-			problem := Problem{name, "", source, detail} // without the value: it may be a secret with a misspelt name
+			problem := Problem{name, "", source, unknown(name, text, known)} // without the value: it may be a secret with a misspelt name
 			if source == FromEnvironment {
 				l.values.ignored = append(l.values.ignored, problem)
 			} else {

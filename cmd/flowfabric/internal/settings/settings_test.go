@@ -106,7 +106,7 @@ func TestU179_names_of_others_in_the_environment_are_ignored_and_in_the_file_ref
 		if strings.Contains(all, "hush") || strings.Contains(all, "FF_MODEL_URL (") || len(values.Ignored()) != 4 {
 			t.Errorf("ignored:\n%s", all)
 		}
-		for _, want := range []string{"FF_PORT (from environment): unknown setting", "FF_KEY (from environment): unknown setting; did you mean FF_API_KEY?", "did you mean FF_LISTEN?"} {
+		for _, want := range []string{"FF_PORT (from environment): unknown setting; Kubernetes sets it for a Service named ff, unless", "FF_KEY (from environment): unknown setting; did you mean FF_API_KEY?", "did you mean FF_LISTEN?"} {
 			if !strings.Contains(all, want) {
 				t.Errorf("not told: %s\nin\n%s", want, all)
 			}
@@ -193,5 +193,24 @@ func TestU196_the_collector_may_be_named_by_the_variable_of_OpenTelemetry(t *tes
 	if got := Get[string](values, "otlp-endpoint"); got != "http://file:4318" || len(problems) != 1 || len(values.Ignored()) != 1 ||
 		values.Ignored()[0].String() != "OTEL_EXPORTER_OTLP_ENDPOINT=nowhere (from environment): not an http:// or https:// URL" {
 		t.Errorf("%q, problems %v, ignored %v", got, problems, values.Ignored())
+	}
+}
+
+func TestU179_an_unknown_name_of_kubernetes_is_told_as_one(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		"FF_PORT=tcp://10.0.0.1:80":             "Service named ff,",
+		"FF_PORT_80_TCP=tcp://10.0.0.1:80":      "Service named ff,",
+		"FF_SERVICE_PORT_HTTP=80":               "Service named ff,",
+		"FF_WEB_UI_SERVICE_HOST=10.0.0.1":       "Service named ff-web-ui,",
+		"FF_UI_PORT_7433_UDP_PROTO=udp":         "Service named ff-ui,",
+		"FF_PORT=7433":                          "did you mean FF_LISTEN?",
+		"FF_LISSTEN=tcp://10.0.0.1:80":          "did you mean FF_LISTEN?",
+		"FF_NOTHING_THAT_IS_NEAR_ANYTHING=PORT": "unknown setting",
+	} {
+		values, problems := Load(Server(), Sources{Environ: []string{line}})
+		if ignored := values.Ignored(); len(problems) > 0 || len(ignored) != 1 || !strings.Contains(ignored[0].Detail, want) {
+			t.Errorf("%s: %v, ignored %v, want %s", line, problems, ignored, want)
+		}
 	}
 }
