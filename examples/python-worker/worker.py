@@ -1,37 +1,33 @@
-#!/usr/bin/env python3
 """A FlowFabric worker on the standard library alone: python3 worker.py (FF_SERVER, FF_API_KEY, FF_NAMESPACE)."""
-import json, os, signal, sys, threading, time, urllib.error, urllib.parse, urllib.request, uuid
+import json, os, signal, threading, time, urllib.error, urllib.parse, urllib.request, uuid
 
-SERVER = os.environ.get("FF_SERVER", "http://127.0.0.1:7433")
-ME = {"worker_id": "python", "worker_instance_id": "python-" + uuid.uuid4().hex}
-LANES, KINDS = ["default"], ["order"]
+SERVER, KEY = os.environ.get("FF_SERVER", "http://127.0.0.1:7433"), os.environ.get("FF_API_KEY")
+ME = {"worker_id": "python", "worker_instance_id": "python-" + uuid.uuid4().hex, "lanes": ["default"], "kinds": ["order"]}
+INSTANCE = "/v1/workers/" + ME["worker_instance_id"]
 draining = threading.Event()
 
 
+class Refused(Exception):
+    """The server refuses a request for good: status and code. Under a lease: stop, the work was cancelled or another worker has it."""
+
+
 def call(method, path, body=None, fence=None, tries=8):
-    """Sends one request, and repeats it under one key while its outcome is unknown. Returns status and answer."""
-    headers = {"Content-Type": "application/json", "Idempotency-Key": uuid.uuid4().hex}
-    for name, value in (("FlowFabric-Lease", fence), ("FlowFabric-Namespace", os.environ.get("FF_NAMESPACE")),
-                        ("Authorization", "FF_API_KEY" in os.environ and "Bearer " + os.environ["FF_API_KEY"])):
-        headers.update({name: value} if value else {})
+    """Sends one request, repeats it under one key while its outcome is unknown, and returns the answer."""
+    headers = {"Content-Type": "application/json", "Idempotency-Key": uuid.uuid4().hex, "FlowFabric-Lease": fence,
+        "FlowFabric-Namespace": os.environ.get("FF_NAMESPACE"), "Authorization": KEY and "Bearer " + KEY}
+    data, headers = body is not None and json.dumps(body).encode() or None, {name: v for name, v in headers.items() if v}
     for n in range(tries):
-        data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(SERVER + path, data, headers, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=60) as answer:
-                return answer.status, json.loads(answer.read() or b"null")
+            with urllib.request.urlopen(urllib.request.Request(SERVER + path, data, headers, method=method), timeout=60) as answer:
+                return json.loads(answer.read() or b"null")
         except urllib.error.HTTPError as refused:
             problem = json.loads(refused.read() or b"{}")
             if not problem.get("retryable"):
-                return refused.code, problem
+                raise Refused(refused.code, problem.get("code"), problem.get("detail")) from None
         except OSError as lost:  # also a timeout: the request may have been applied
-            problem = {"code": "unreachable", "detail": str(lost)}
-        time.sleep(problem.get("retry_after_ms", min(100 * 2 ** n, 5000)) / 1000)
-    return 503, problem
-
-
-class Lost(Exception):
-    """The execution was cancelled, or another worker has it: stop, nothing more is accepted."""
+            problem = {"detail": str(lost)}
+        time.sleep(problem.get("retry_after_ms", min(100 * 2 ** min(n, 6), 5000)) / 1000)
+    raise Refused(503, problem.get("code"), problem.get("detail"))
 
 
 class Task:
@@ -44,68 +40,61 @@ class Task:
 
     def renew(self):
         while not self.done.wait(self.claimed["lease"]["ttl_ms"] / 3000):  # before a third of the lease is over
-            status, _ = call("POST", self.path + "/renew", {}, self.fence, tries=1)
-            if 400 <= status < 500:  # cancelled, revoked, or taken over
-                return self.lost.set()
+            try:
+                call("POST", self.path + "/renew", {}, self.fence, tries=1)
+            except Refused as why:
+                if why.args[0] < 500:  # cancelled, revoked, or taken over
+                    return self.lost.set()
 
     def step(self, name, do):
         """Runs do once: a later attempt gets the stored result. The effect key makes effects elsewhere happen once."""
-        _, stored = call("GET", self.path + "/steps?inline=true")
-        for known in stored["items"]:
-            if known["name"] == name:
-                return known.get("result")
-        status, answer = call("PUT", f"{self.path}/steps/{urllib.parse.quote(name)}", {"result": do()}, self.fence)
-        if status >= 400:
-            raise Lost(answer.get("code"))
-        return answer["result"]
-
-    def end(self, verb, body):
-        status, answer = call("POST", f"{self.path}/{verb}", body, self.fence)
-        print(self.claimed["execution_id"], verb, status, answer.get("code", ""), flush=True)
+        if stored := [step for step in call("GET", self.path + "/steps?inline=true")["items"] if step["name"] == name]:
+            return stored[0].get("result")
+        return call("PUT", f"{self.path}/steps/{urllib.parse.quote(name)}", {"result": do()}, self.fence)["result"]
 
 
 def handle(task):
-    """The work itself. It runs from its start again after a wait; steps and the wait then return what is stored."""
-    order = task.claimed["input"]
+    """The work itself; returns how it ends. It runs from its start again after a wait: steps then return what is stored."""
+    order, resumed = task.claimed["input"], task.claimed.get("resumed")
     receipt = task.step("charge", lambda: {"paid": order["amount"], "key": task.claimed["effect_key"]})
-    resumed = task.claimed.get("resumed")
     if order.get("ask") and not resumed:  # give the work back until a callback arrives
-        return task.end("suspend", {"reason_code": "waiting_for_callback", "timeout_ms": 3600_000,
-            "waitpoints": [{"fresh": {"waitpoint_key": "shipped"}}], "resume_condition": {"type": "single", "waitpoint_key": "shipped"}})
+        return "suspend", {"reason_code": "waiting_for_callback", "timeout_ms": 3600_000,
+            "waitpoints": [{"fresh": {"waitpoint_key": "shipped"}}], "resume_condition": {"type": "single", "waitpoint_key": "shipped"}}
     for _ in range(order.get("seconds", 0) * 10):  # long work looks whether it is still wanted
         if task.lost.wait(0.1):
-            raise Lost("renewal refused")
+            raise Refused(409, "lost")
     if order.get("bad"):
-        return task.end("fail", {"category": "bad_order", "class": "permanent", "message": "the order is bad"})
-    task.end("complete", {"result": {**receipt, "signals": len(resumed["signals"]) if resumed else 0}})
+        return "fail", {"category": "bad_order", "class": "permanent", "message": "the order is bad"}
+    return "complete", {"result": {**receipt, "signals": len(resumed["signals"]) if resumed else 0}}
+
+
+def run(task):
+    try:
+        try:
+            verb, body = handle(task)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, OSError) as error:  # its policy decides
+            verb, body = "fail", {"category": type(error).__name__.lower(), "message": str(error)}
+        call("POST", f"{task.path}/{verb}", body, task.fence)
+        print(task.claimed["execution_id"], verb, flush=True)
+    except Refused as why:
+        print(task.claimed["execution_id"], "given up:", *why.args, flush=True)
+    task.done.set()
 
 
 def heartbeat():
-    while True:
-        _, answer = call("POST", f"/v1/workers/{ME['worker_instance_id']}/heartbeat", {}, tries=1)
+    while not time.sleep(1):
+        answer = call("POST", INSTANCE + "/heartbeat", {}, tries=60)
         if answer.get("drain"):
             draining.set()
-        elif answer.get("registered") is False:
-            call("POST", "/v1/workers", {**ME, "lanes": LANES, "kinds": KINDS})
-        time.sleep(1)
+        elif not answer.get("registered"):
+            call("POST", "/v1/workers", ME)
 
 
-def main():
-    signal.signal(signal.SIGTERM, lambda *_: draining.set())
-    call("POST", "/v1/workers", {**ME, "lanes": LANES, "kinds": KINDS})
-    threading.Thread(target=heartbeat, daemon=True).start()
-    while not draining.is_set():
-        status, claim = call("POST", "/v1/work/claim", {**ME, "lanes": LANES, "kinds": KINDS, "max": 1, "wait_ms": 2000})
-        for claimed in claim.get("tasks", []) if status == 200 else []:
-            task = Task(claimed)
-            try:
-                handle(task)
-            except Lost:
-                print(claimed["execution_id"], "lost", flush=True)
-            task.done.set()
-    call("POST", f"/v1/workers/{ME['worker_instance_id']}/dead", {"reason": "stopped", "take_leases": False})
-    print("drained", flush=True)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+signal.signal(signal.SIGTERM, lambda *_: draining.set())
+call("POST", "/v1/workers", ME)
+threading.Thread(target=heartbeat, daemon=True).start()
+while not draining.is_set():
+    for claimed in call("POST", "/v1/work/claim", {**ME, "max": 1, "wait_ms": 2000}, tries=60)["tasks"]:
+        run(Task(claimed))
+call("POST", INSTANCE + "/dead", {"reason": "stopped", "take_leases": False})
+print("drained", flush=True)

@@ -2,9 +2,11 @@ package examples
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"log/slog"
 	"net/http/httptest"
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -108,6 +110,10 @@ func (w *pythonWorker) ended(t *testing.T, id api.ID) *flowfabric.Execution {
 
 func TestU245_a_worker_of_the_python_standard_library_claims_renews_waits_cancels_and_drains(t *testing.T) {
 	t.Parallel()
+	text, err := os.ReadFile("../../examples/python-worker/worker.py")
+	if lines := bytes.Count(text, []byte("\n")); err != nil || lines > 100 {
+		t.Errorf("the worker has %d lines: the page promises 100 at most (%v)", lines, err)
+	}
 	for name, store := range map[string]string{"sqlite": sqliteStore(t), "postgres": cluster.Database(t)} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -119,6 +125,7 @@ func TestU245_a_worker_of_the_python_standard_library_claims_renews_waits_cancel
 			if x := w.ended(t, bad); x.Status != "failed" || x.Failure.Category != "bad_order" {
 				t.Errorf("%+v", x)
 			}
+			w.says(t, bare(w.order(t, `{"count":5}`))+" fail") // an error of the handler is reported, and the worker goes on
 			pythonWaits(t, w)
 			pythonStops(t, w)
 		})
@@ -129,7 +136,7 @@ func TestU245_a_worker_of_the_python_standard_library_claims_renews_waits_cancel
 func pythonWaits(t *testing.T, w *pythonWorker) {
 	t.Helper()
 	id := w.order(t, `{"amount":7,"ask":true}`)
-	w.says(t, bare(id)+" suspend 200")
+	w.says(t, bare(id)+" suspend")
 	for listed, err := range w.Waitpoints().List(t.Context(), ops.WaitpointQuery{ExecutionID: id}) {
 		if err != nil {
 			t.Fatal(err)
@@ -165,7 +172,7 @@ func pythonStops(t *testing.T, w *pythonWorker) {
 	if _, err := w.Cancel(t.Context(), id, "not wanted"); err != nil {
 		t.Fatal(err)
 	}
-	w.says(t, bare(id)+" lost")
+	w.says(t, bare(id)+" given up: 409 lost")
 	for worker, err := range w.Workers().List(t.Context()) {
 		if err != nil {
 			t.Fatal(err)
