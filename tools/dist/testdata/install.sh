@@ -48,6 +48,12 @@ say install again
 dpkg --install "$package" </dev/null
 grep -q '^FF_LISTEN=127.0.0.1:0$' /etc/flowfabric/flowfabric.env
 
+say install again without settings
+mv /etc/flowfabric/flowfabric.env /etc/flowfabric/kept.env
+dpkg --install "$package" </dev/null
+test ! -e /etc/flowfabric/flowfabric.env
+mv /etc/flowfabric/kept.env /etc/flowfabric/flowfabric.env
+
 say remove
 dpkg --remove flowfabric
 test ! -e /usr/bin/flowfabric
