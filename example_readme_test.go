@@ -23,12 +23,12 @@ func pay(ctx context.Context, t *flowfabric.Task, order string) (string, error) 
 	})
 }
 
-func payOnce(ctx context.Context, client *flowfabric.Client, order string) (string, error) {
-	w := flowfabric.NewWorker(client, flowfabric.WorkerConfig{})
+func payOnce(ctx context.Context, c *flowfabric.Client, order string) (string, error) {
+	w := flowfabric.NewWorker(c, flowfabric.WorkerConfig{})
 	flowfabric.Handle(w, Pay, pay)
 	go w.Run(ctx)
 	opts := flowfabric.SubmitOptions{IdempotencyKey: order} // submitting twice is safe
-	run, err := Pay.Submit(ctx, client, order, opts)
+	run, err := Pay.Submit(ctx, c, order, opts)
 	if err != nil {
 		return "", err
 	}

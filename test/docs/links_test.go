@@ -56,6 +56,33 @@ func TestU264_the_index_names_every_page(t *testing.T) {
 	}
 }
 
+func TestU264_the_readme_is_a_landing_page(t *testing.T) {
+	t.Parallel()
+	readme := pageNamed(t, "README.md")
+	if len(readme.blocks) == 0 || readme.blocks[0].language != "go" {
+		t.Fatal("the README does not begin with an example")
+	}
+	lines := strings.Split(strings.TrimSuffix(readme.blocks[0].text, "\n"), "\n")
+	if len(lines) > 20 {
+		t.Errorf("the example has %d lines", len(lines))
+	}
+	for _, line := range lines {
+		if wide := len(strings.ReplaceAll(line, "\t", "    ")); wide > 90 {
+			t.Errorf("%d columns do not fit where the README is read: %s", wide, line)
+		}
+	}
+	for _, part := range []string{"## Install", "go install", "flowfabric dev", "](docs/flowfabric.svg)", "## Numbers", "riverqueue.com", "temporal.io", "hatchet.run", "dbos.dev", "## Status", "Not there yet"} {
+		if !strings.Contains(readme.text, part) {
+			t.Errorf("the README lacks %s", part)
+		}
+	}
+	for _, name := range unlisted {
+		if strings.Contains(readme.text, name) || strings.Contains(pageNamed(t, "docs/README.md").text, name) {
+			t.Errorf("%s is in the public index", name)
+		}
+	}
+}
+
 func checkLinks(p page) (faults []string) {
 	for _, m := range link.FindAllStringSubmatch(code.ReplaceAllString(p.prose, ""), -1) {
 		if strings.Contains(m[1], "://") || strings.HasPrefix(m[1], "mailto:") {

@@ -84,7 +84,7 @@ var codeTexts = map[Code]CodeText{
 	"bulk_limit_exceeded":        {"More executions match than max_affected allows.", "Narrow the filter, or raise `max_affected`."},
 	"wrong_database":             {"The transaction, or one of the servers that the client was given, is on another database than the store.", "Begin the transaction on the database of the store; name only servers that use one store."},
 	"store_locked":               {"Another process has the SQLite file open.", "Stop that process, or connect to it: a SQLite file has one engine at a time."},
-	"upgrade_pending":            {"Programs of an earlier version may use the store, and would not understand what the call stores.", "Replace them, and retry: the store accepts it a minute after the last of them has ended."},
+	"upgrade_pending":            {"Programs of an earlier version may use the store, and would not understand what the call stores.", "Replace them, and retry: the store accepts it within two minutes of the end of the last of them."},
 	"idempotency_in_progress":    {"The first call with this key has not ended yet.", "Send the same call again."},
 	"precondition_failed":        {"The object does not match If-Match or expect.", "Read it again and decide anew."},
 	"execution_not_active":       {"The execution has ended, or has no current lease.", "Check its status; a worker must stop working on it."},
