@@ -324,7 +324,7 @@ const (
 // RevokeOptions are the options of Revoke.
 type RevokeOptions struct {
 	Action
-	Hold   bool        // hold the execution in the same transaction, so that no worker claims it yet
+	Hold   bool         // hold the execution in the same transaction, so that no worker claims it yet
 	HandTo *api.Handoff // grant it to this worker in the same transaction; nil: any worker may claim it
 }
 
