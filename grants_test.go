@@ -172,7 +172,7 @@ func TestU50_L113_revoke_hands_the_work_to_a_worker(t *testing.T) {
 		must[*api.Claimed](t)(w.Operate().Claim(ctx, id))
 		to := api.Handoff{WorkerID: "render", InstanceID: "render-1", GrantTTL: time.Minute}
 		revoke := func() api.Revocation {
-			return must[api.Revocation](t)(w.Operate().Revoke(ctx, id, ops.RevokeOptions{HandTo: &to}))
+			return must[api.Revocation](t)(w.Operate().Revoke(ctx, id, ops.RevokeOptions{Handoff: &to}))
 		}
 		answer := revoke()
 		if answer.Outcome != "revoked" || answer.Grant != nil || flowfabric.CodeOf(answer.HandToErr) != "capability_mismatch" || answer.Cause != "capability_mismatch" {

@@ -18,8 +18,8 @@ import (
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/quiescence"
 	"github.com/flowfabric/flowfabric/internal/quiet"
-	"github.com/flowfabric/flowfabric/internal/standstill"
 	"github.com/flowfabric/flowfabric/internal/transport"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -31,7 +31,7 @@ type scripted struct {
 	claims int
 	brief  bool
 	events transport.Transport // nil: nothing happens
-	family *standstill.Family
+	family *quiescence.Family
 	sent   func(op *wire.Operation) // is called with every operation; nil: not called
 }
 
@@ -215,7 +215,7 @@ func (s *scripted) start(t *testing.T, cfg WorkerConfig, do func(ctx context.Con
 	Handle(w, Kind[[]byte, []byte]("work"), do)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	s.family = standstill.New()
+	s.family = quiescence.New()
 	s.family.Go(func() { done <- w.Run(ctx) })
 	stop = sync.OnceFunc(func() {
 		cancel()

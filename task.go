@@ -35,8 +35,8 @@ type Task struct {
 
 	began int64 // when the handler was called
 	steps stepBook
-	waits useBook // of waits, by their keys
-	made  useBook // of waitpoints that the handler made itself
+	waits useCounts // of waits, by their keys
+	made  useCounts // of waitpoints that the handler made itself
 
 	joined atomic.Bool            // a transaction of the handler may hold the execution: its lease is renewed apart from others
 	left   atomic.Pointer[api.Op] // the ending that was left in a transaction; nil: none
@@ -276,20 +276,20 @@ func (t *Task) stoppedBy(cause error) bool {
 
 // stepBook holds the steps of a task.
 type stepBook struct {
-	useBook
+	useCounts
 	reading sync.Mutex
 	stored  map[string]Payload // results of earlier calls; nil until loaded
 }
 
-// useBook counts how often each name was used in this call of the handler.
-type useBook struct {
+// useCounts counts how often each name was used in this call of the handler.
+type useCounts struct {
 	mu   sync.Mutex
 	uses map[string]int
 }
 
 // next returns the name that identifies this use of a name: the name itself, then with "#2", "#3" and so on. A name that itself
 // ends like that gets "#1" at its first use, so uses of different names never have the same one.
-func (b *useBook) next(name string) string {
+func (b *useCounts) next(name string) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.uses == nil {

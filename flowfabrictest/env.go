@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
-	"github.com/flowfabric/flowfabric/internal/standstill"
+	"github.com/flowfabric/flowfabric/internal/quiescence"
 )
 
 // patience is the real time after which a test that does not settle fails.
@@ -46,7 +46,7 @@ type Env struct {
 	tb     testing.TB
 	cfg    Config
 	clock  *turned
-	family *standstill.Family
+	family *quiescence.Family
 	points crashPoints
 	log    logBook
 	ending sync.Once
@@ -72,7 +72,7 @@ func New(tb testing.TB, cfg ...Config) *Env {
 	}
 	startSignalLoop()
 	options = options.withDefaults(tb)
-	e := &Env{tb: tb, cfg: options, clock: newTurned(options.Start, options.Seed), family: standstill.New(), stuckAfter: patience}
+	e := &Env{tb: tb, cfg: options, clock: newTurned(options.Start, options.Seed), family: quiescence.New(), stuckAfter: patience}
 	e.Client = e.newClient()
 	e.mu.Lock()
 	e.open()

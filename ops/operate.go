@@ -67,7 +67,7 @@ func (p Operate) Revoke(ctx context.Context, id api.ID, o ...RevokeOptions) (api
 		return api.Revocation{}, err
 	}
 	request := &wire.RevokeRequest{ByID: path}
-	request.Body.ActionFields, request.Body.Hold, request.Body.HandTo = options.wire(), options.Hold, options.HandTo
+	request.Body.ActionFields, request.Body.Hold, request.Body.Handoff = options.wire(), options.Hold, options.Handoff
 	answer, err := transport.Call(ctx, p.via, wire.RevokeLease, request, transport.Options{Key: options.RequestKey})
 	if err != nil {
 		return api.Revocation{}, err
@@ -142,7 +142,7 @@ func (p Operate) Retain(ctx context.Context, id api.ID, o RetainOptions) (*api.E
 
 // Unretain undoes Retain.
 func (p Operate) Unretain(ctx context.Context, id api.ID, o ...Action) (*api.Execution, error) {
-	return act(ctx, p.via, wire.EndRetain, id, o)
+	return act(ctx, p.via, wire.Unretain, id, o)
 }
 
 // Delete removes a finished execution and all its data. A member of a flow can be deleted once the outermost flow has ended; it
@@ -324,8 +324,8 @@ const (
 // RevokeOptions are the options of Revoke.
 type RevokeOptions struct {
 	Action
-	Hold   bool         // hold the execution in the same transaction, so that no worker claims it yet
-	HandTo *api.Handoff // grant it to this worker in the same transaction; nil: any worker may claim it
+	Hold    bool         // hold the execution in the same transaction, so that no worker claims it yet
+	Handoff *api.Handoff // grant it to this worker in the same transaction; nil: any worker may claim it
 }
 
 // OperatorClaim holds the options of Operate.Claim.

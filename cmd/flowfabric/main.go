@@ -7,12 +7,12 @@ import (
 	"strings"
 
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/commands"
-	"github.com/flowfabric/flowfabric/internal/heap"
+	"github.com/flowfabric/flowfabric/internal/gctune"
 )
 
 func main() {
-	heap.Roomy()
-	heap.FitContainer()
+	gctune.Roomy()
+	gctune.FitContainer()
 	build := readBuild()
 	app := &commands.App{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Environ: os.Environ(), Build: build, Called: called(build.Version)}
 	os.Exit(app.Run(os.Args[1:]))

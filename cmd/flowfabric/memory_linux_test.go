@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flowfabric/flowfabric/internal/heap"
+	"github.com/flowfabric/flowfabric/internal/gctune"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -140,7 +140,7 @@ func stays(t *testing.T, times int, bodies map[string]string, refused bool) {
 	t.Helper()
 	const limit = 256 << 20
 	p := &process{ended: make(chan error, 1), cmd: exec.Command("flowfabric", "dev", "--listen", "127.0.0.1:0", "--store", "sqlite:"+t.TempDir()+"/a.db")}
-	p.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), fmt.Sprintf("GOMEMLIMIT=%d", heap.Within(limit))}
+	p.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), fmt.Sprintf("GOMEMLIMIT=%d", gctune.Within(limit))}
 	address, err := p.begin()
 	if err != nil {
 		t.Fatal(err)

@@ -64,7 +64,7 @@ func TestU131_every_act_of_an_operator_is_told_once_with_what_it_changed(t *test
 		must(w.e.Cancel(w.ctx(), c, id, nil, "operator", op("9")))(t)
 		must(w.e.Retain(w.ctx(), c, id, 0, op("10")))(t)
 		refused(t, w.e.Delete(w.ctx(), c, id, op("11")), base.CodeRetained) // refused by the rules: no change, no row
-		must(w.e.EndRetain(w.ctx(), c, id, op("12")))(t)
+		must(w.e.Unretain(w.ctx(), c, id, op("12")))(t)
 		ok(t, w.e.Delete(w.ctx(), c, id, op("13")))
 
 		rows := w.told(admin, core.AuditFilter{Namespace: "a"})

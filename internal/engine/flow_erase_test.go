@@ -146,7 +146,7 @@ func TestU55_L140_a_member_goes_with_the_flows_below_it_once_those_around_have_e
 		w.finished(outer)
 		must(w.e.Retain(w.ctx(), operator, made.Children["c"].Given(), 0, engine.Operator{Reason: "law"}))(t)
 		refused(t, w.delete(id), base.CodeRetained)
-		must(w.e.EndRetain(w.ctx(), operator, made.Children["c"].Given(), engine.Operator{}))(t)
+		must(w.e.Unretain(w.ctx(), operator, made.Children["c"].Given(), engine.Operator{}))(t)
 		ok(t, w.delete(id))
 		w.gone(id)
 		w.gone(made.Children["c"].Given())

@@ -166,7 +166,7 @@ func TestL140_L141_a_finished_flow_is_deleted_with_all_that_hangs_on_it(t *testi
 		must(w.e.Retain(w.ctx(), operator, made.Children["c"].Given(), 0, engine.Operator{Reason: "law"}))(t)
 		refusal = refused(t, w.deleteFlow(outer, ""), base.CodeRetained)
 		same(t, "what is retained at any depth", refusal.Details["cause"], "retain")
-		must(w.e.EndRetain(w.ctx(), operator, made.Children["c"].Given(), engine.Operator{}))(t)
+		must(w.e.Unretain(w.ctx(), operator, made.Children["c"].Given(), engine.Operator{}))(t)
 
 		stale := engine.DeleteFlowRequest{Flow: outer.Flow.ID.Given(), Expected: ptr(int64(7))}
 		refused(t, w.e.DeleteFlow(w.ctx(), operator, stale), base.CodeStaleGraphRevision)
@@ -249,7 +249,7 @@ func TestU55_the_flows_below_an_execution_are_deleted_with_it(t *testing.T) {
 		w.workedOff("end_children")
 		must(w.e.Retain(w.ctx(), operator, first.Children["c"].Given(), 0, engine.Operator{Reason: "law"}))(t)
 		refused(t, w.delete(given(p)), base.CodeRetained)
-		must(w.e.EndRetain(w.ctx(), operator, first.Children["c"].Given(), engine.Operator{}))(t)
+		must(w.e.Unretain(w.ctx(), operator, first.Children["c"].Given(), engine.Operator{}))(t)
 		ok(t, w.delete(given(p)))
 		for _, id := range []base.ID{first.Children["c"], second.Children["c"]} {
 			_, err := w.e.Describe(w.ctx(), client, id.Given())
@@ -278,7 +278,7 @@ func TestI18_L141_a_flow_that_is_removed_while_search_rows_are_written_leaves_no
 			must(w.e.Retain(w.ctx(), operator, a, 0, engine.Operator{Reason: "law"}))(t)
 			ok(t, w.e.Follower.ReachAll(w.ctx()))
 			armed.Store(true)
-			must(w.e.EndRetain(w.ctx(), operator, a, engine.Operator{}))(t) // the next round writes its row
+			must(w.e.Unretain(w.ctx(), operator, a, engine.Operator{}))(t) // the next round writes its row
 			<-reached
 			ok(t, w.deleteFlow(flow, ""))
 			w.flowGone(flow)

@@ -10,7 +10,7 @@ import (
 
 // toSecond hands what is revoked to instance w2 of worker w.
 func toSecond(capabilities ...string) engine.RevokeRequest {
-	return engine.RevokeRequest{HandTo: &engine.Handoff{WorkerID: "w", InstanceID: "w2", Capabilities: capabilities}}
+	return engine.RevokeRequest{Handoff: &engine.Handoff{WorkerID: "w", InstanceID: "w2", Capabilities: capabilities}}
 }
 
 var otherClaimer = engine.GrantClaim{WorkerID: "w", InstanceID: "w2"}
@@ -87,7 +87,7 @@ func TestL113_whom_to_hand_to_is_checked_before_anything_is_revoked(t *testing.T
 			"hand_to.grant_ttl_ms":       {WorkerID: "w", InstanceID: "w2", GrantTTL: 60_001},
 		} {
 			refusal := w.untouched(id, func() error {
-				_, err := w.e.Revoke(w.ctx(), operator, id, engine.RevokeRequest{HandTo: &to}, engine.Operator{})
+				_, err := w.e.Revoke(w.ctx(), operator, id, engine.RevokeRequest{Handoff: &to}, engine.Operator{})
 				return err
 			}, base.CodeInvalidArgument)
 			same(t, "field", refusal.Field, field)

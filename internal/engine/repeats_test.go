@@ -244,7 +244,7 @@ func TestL117_a_repeat_of_an_operator_command_gets_the_recorded_answer(t *testin
 			do   func() (engine.View, error)
 		}{
 			{"retain", func() (engine.View, error) { return w.e.Retain(w.ctx(), operator, id, 0, op) }},
-			{"end_retain", func() (engine.View, error) { return w.e.EndRetain(w.ctx(), operator, id, op) }},
+			{"end_retain", func() (engine.View, error) { return w.e.Unretain(w.ctx(), operator, id, op) }},
 			{"replay", func() (engine.View, error) { return w.e.Replay(w.ctx(), operator, id, engine.ReplayRequest{}, op) }},
 			{"hold", func() (engine.View, error) { return w.e.Hold(w.ctx(), operator, id, op) }},
 			{"set_priority", func() (engine.View, error) { return w.e.SetPriority(w.ctx(), operator, id, 7, op) }},

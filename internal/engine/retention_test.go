@@ -164,7 +164,7 @@ func TestL140_what_is_retained_stays_and_hides_nothing_behind_it(t *testing.T) {
 		w.turn(60_000)
 		w.gone(finished[1])
 		w.get(finished[0])
-		must(w.e.EndRetain(w.ctx(), operator, finished[0], engine.Operator{}))(t)
+		must(w.e.Unretain(w.ctx(), operator, finished[0], engine.Operator{}))(t)
 		w.turn(1000)
 		w.gone(finished[0])
 	})

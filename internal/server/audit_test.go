@@ -97,7 +97,7 @@ func (w *world) actOnExecutions(t *testing.T, do func(op *wire.Operation, what, 
 	do(wire.ClaimExecution.Operation, id, `{}`)
 	do(wire.CompleteExecution.Operation, id, `{"override":true}`)
 	do(wire.RetainExecution.Operation, id, `{"reason":"case 17"}`)
-	do(wire.EndRetain.Operation, id, "")
+	do(wire.Unretain.Operation, id, "")
 	do(wire.DeleteExecution.Operation, id, "")
 	failing := submitted()
 	do(wire.ClaimExecution.Operation, failing, `{}`)

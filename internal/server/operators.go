@@ -16,7 +16,7 @@ func (s *Server) serveOperators() {
 	handle(s, wire.RevokeLease, s.revoke)
 	handle(s, wire.ClaimExecution, s.operatorClaim)
 	passShown(s, wire.RetainExecution)
-	passShown(s, wire.EndRetain)
+	passShown(s, wire.Unretain)
 }
 
 // passShown serves a command as the service performs it, and returns the execution in its usual view.

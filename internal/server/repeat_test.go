@@ -44,7 +44,7 @@ var repeatables = map[string]func(t *testing.T, w *world) repeatable{
 	wire.RevokeLease.ID:     onRunning(`/revoke`, `{"reason":"a"}`, `{"reason":"a","hold":true}`),
 	wire.ReplayExecution.ID: onEnded(`/replay`, `{"reason":"a"}`, `{"reason":"a","keep_steps":true}`),
 	wire.RetainExecution.ID: onEnded(`/retain`, `{"reason":"a"}`, `{"reason":"b"}`),
-	wire.EndRetain.ID:       onEnded(`/retain`, `{"reason":"a"}`, `{"reason":"b"}`),
+	wire.Unretain.ID:        onEnded(`/retain`, `{"reason":"a"}`, `{"reason":"b"}`),
 	wire.DeleteExecution.ID: onEnded(``, `{"reason":"a"}`, `{"reason":"b"}`),
 
 	wire.CompleteExecution.ID: withLease(`/complete`, `"result":1`),

@@ -18,7 +18,7 @@ func (s *Service) operate() {
 	on(s, wire.ReleaseHold, s.onExecution(s.engine.ReleaseHold))
 	on(s, wire.RevokeLease, s.revoke)
 	on(s, wire.RetainExecution, s.retain)
-	on(s, wire.EndRetain, s.onExecution(s.engine.EndRetain))
+	on(s, wire.Unretain, s.onExecution(s.engine.Unretain))
 	on(s, wire.DeleteExecution, s.deleteExecution)
 }
 
@@ -117,8 +117,8 @@ func (s *Service) revoke(ctx context.Context, c Caller, r *wire.RevokeRequest) (
 		return api.RevealedRevocation{}, err
 	}
 	request := engine.RevokeRequest{Hold: r.Body.Hold}
-	if h := r.Body.HandTo; h != nil {
-		request.HandTo = &engine.Handoff{WorkerID: h.WorkerID, InstanceID: h.InstanceID, Capabilities: h.Capabilities, GrantTTL: millis(h.GrantTTL)}
+	if h := r.Body.Handoff; h != nil {
+		request.Handoff = &engine.Handoff{WorkerID: h.WorkerID, InstanceID: h.InstanceID, Capabilities: h.Capabilities, GrantTTL: millis(h.GrantTTL)}
 	}
 	revoked, err := s.engine.Revoke(ctx, c.operator(), given, request, op)
 	if err != nil {

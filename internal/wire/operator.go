@@ -9,7 +9,7 @@ import (
 // operatorCalls are operators' actions on one execution (section 2.1).
 var operatorCalls = []*Operation{
 	row(CancelExecution), row(ReplayExecution), row(SetPriority), row(HoldExecution), row(ReleaseHold), row(RevokeLease), row(ClaimExecution), row(PatchTags), row(RetainExecution),
-	row(EndRetain), row(DeleteExecution),
+	row(Unretain), row(DeleteExecution),
 }
 
 // Operations that steer executions.
@@ -51,7 +51,7 @@ var (
 		ID: "retain_execution", Rule: "U54", Method: http.MethodPut, Path: "/v1/executions/{id}/retain", Roles: Admin,
 		Audit: "retain", Go: "Operate.Retain", Command: "retain", Summary: "Exclude an execution from retention and deletion", Status: []int{http.StatusOK},
 	}}
-	EndRetain = Call[ActionRequest, api.Execution]{&Operation{
+	Unretain = Call[ActionRequest, api.Execution]{&Operation{
 		ID: "end_retain", Rule: "U54", Method: http.MethodDelete, Path: "/v1/executions/{id}/retain", Roles: Admin,
 		Go: "Operate.Unretain", Command: "retain --end", Summary: "End the retention of an execution", Status: []int{http.StatusOK},
 	}}
@@ -121,8 +121,8 @@ type RevokeRequest struct {
 	ByID
 	Body struct {
 		ActionFields
-		Hold   bool         `json:"hold,omitempty" doc:"Also hold the execution."`
-		HandTo *api.Handoff `json:"hand_to,omitempty" doc:"Also reserve the execution for this worker."`
+		Hold    bool         `json:"hold,omitempty" doc:"Also hold the execution."`
+		Handoff *api.Handoff `json:"hand_to,omitempty" doc:"Also reserve the execution for this worker."`
 	}
 }
 

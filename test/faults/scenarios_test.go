@@ -196,7 +196,7 @@ func operating() []scenario {
 			if _, err := r.e.Retain(r.ctx, operator, r.id(0), 0, key); err != nil {
 				return nil, err
 			}
-			return shown(r.e.EndRetain(r.ctx, operator, r.id(0), key))
+			return shown(r.e.Unretain(r.ctx, operator, r.id(0), key))
 		}),
 	}
 	remove := on("delete", true, func(r *try) (any, error) { return nil, r.e.Delete(r.ctx, operator, r.id(0), key) })

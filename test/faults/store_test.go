@@ -4,7 +4,7 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/flowfabric/flowfabric/internal/standstill"
+	"github.com/flowfabric/flowfabric/internal/quiescence"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -25,7 +25,7 @@ var errInjected = errors.New("the test failed this call")
 
 // faulty fails one call of a store.
 type faulty struct {
-	family  *standstill.Family // whose calls these are
+	family  *quiescence.Family // whose calls these are
 	mu      sync.Mutex
 	left    int // calls until the fault; 0: none comes
 	kind    fault

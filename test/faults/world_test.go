@@ -19,7 +19,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/pgtest/migrated"
-	"github.com/flowfabric/flowfabric/internal/standstill"
+	"github.com/flowfabric/flowfabric/internal/quiescence"
 	"github.com/flowfabric/flowfabric/internal/store"
 	"github.com/flowfabric/flowfabric/internal/store/postgres"
 	"github.com/flowfabric/flowfabric/internal/store/sqlite"
@@ -47,7 +47,7 @@ type world struct {
 	store  store.Store
 	faults *faulty
 	e      *engine.Engine
-	family *standstill.Family
+	family *quiescence.Family
 	clock  *sleepy.Clock   // the store's
 	host   *sleepy.Clock   // the engine's
 	ctx    context.Context //nolint:containedctx // of one test
@@ -66,7 +66,7 @@ func onPostgres(ctx context.Context, t *testing.T, c *sleepy.Clock) (store.Store
 func newWorld(t *testing.T, open opener) *world {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*patience)
-	w := &world{t: t, family: standstill.New(), clock: sleepy.New(), host: sleepy.New(), ctx: ctx}
+	w := &world{t: t, family: quiescence.New(), clock: sleepy.New(), host: sleepy.New(), ctx: ctx}
 	var err error
 	w.family.Do(func() {
 		if w.store, err = open(ctx, t, w.clock); err != nil {

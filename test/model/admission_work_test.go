@@ -193,7 +193,7 @@ func (m *machine) revoke() {
 	refused := base.Code("")
 	if m.d.rarely("hand to", 2) {
 		i := pickOne(m.d, "instance", crew...)
-		r.HandTo = &engine.Handoff{WorkerID: workerOf(i.id), InstanceID: i.id, Capabilities: i.caps, GrantTTL: 5000}
+		r.Handoff = &engine.Handoff{WorkerID: workerOf(i.id), InstanceID: i.id, Capabilities: i.caps, GrantTTL: 5000}
 		if refused = m.refusal("grant", j, i); refused == "" {
 			m.w.take(j, false)
 			m.w.promise(j, i.id, 5000)
@@ -201,9 +201,9 @@ func (m *machine) revoke() {
 		}
 	}
 	m.did("revoke")
-	m.each(fmt.Sprintf("revoke %s, hold %v, hand to %v: %q", j.id, r.Hold, r.HandTo, refused), "", func(ctx context.Context, s *subject) error {
+	m.each(fmt.Sprintf("revoke %s, hold %v, hand to %v: %q", j.id, r.Hold, r.Handoff, refused), "", func(ctx context.Context, s *subject) error {
 		got, err := s.e.Revoke(ctx, operator, j.id.Given(), r, engine.Operator{})
-		if r.HandTo == nil || err != nil {
+		if r.Handoff == nil || err != nil {
 			return err
 		}
 		code := base.Code("")

@@ -121,8 +121,8 @@ func (n *net) closed() base.Code {
 	}
 }
 
-// growth is an extension that is being drawn: what it adds, and the code with which it is refused.
-type growth struct {
+// delta is an extension that is being drawn: what it adds, and the code with which it is refused.
+type delta struct {
 	n       *net
 	x       core.FlowExtension
 	p       plot
@@ -138,7 +138,7 @@ func (m *loom) extendFlow() {
 	if n == nil {
 		return
 	}
-	g := &growth{n: n, code: n.closed()}
+	g := &delta{n: n, code: n.closed()}
 	if m.d.rarely("expected", 3) {
 		expected := n.revision
 		if m.d.rarely("stale", 3) {
@@ -179,14 +179,14 @@ func (m *loom) extendFlow() {
 func (k *knot) over() bool { return final(k.status) }
 
 // refuse notes a code unless one comes before it.
-func (g *growth) refuse(code base.Code) {
+func (g *delta) refuse(code base.Code) {
 	if g.code == "" {
 		g.code = code
 	}
 }
 
 // extend sends an extension.
-func (m *loom) extend(g *growth) {
+func (m *loom) extend(g *delta) {
 	n := g.n
 	nodes, edges := m.parts(g.p)
 	g.x.Nodes, g.x.Edges = append(nodes, g.x.Nodes...), append(edges, g.x.Edges...)
@@ -210,7 +210,7 @@ func (m *loom) extend(g *growth) {
 	})
 }
 
-func (g *growth) text() string {
+func (g *delta) text() string {
 	text := fmt.Sprintf("extend_flow %s: %s, seal %v", g.n.label, g.p, g.x.Seal)
 	for i := range g.x.Edges[len(g.p.lines):] {
 		text += fmt.Sprintf(", edge again %+v", g.x.Edges[len(g.p.lines)+i])
@@ -225,7 +225,7 @@ func (g *growth) text() string {
 }
 
 // grow does to the account what an accepted extension does. One that changes nothing raises nothing (F17).
-func (m *loom) grow(g *growth) {
+func (m *loom) grow(g *delta) {
 	n := g.n
 	added := len(g.p.plans) + len(g.p.lines)
 	for i := range g.p.plans {
@@ -254,7 +254,7 @@ func (m *loom) grow(g *growth) {
 }
 
 // sameNode asks for a node that is there already: as it is, or another of its name (F16).
-func (m *loom) sameNode(g *growth) {
+func (m *loom) sameNode(g *delta) {
 	if !m.d.rarely("a node again", 6) {
 		return
 	}
@@ -277,7 +277,7 @@ func (m *loom) sameNode(g *growth) {
 }
 
 // joinLate makes an execution a member that was there before (F16).
-func (m *loom) joinLate(g *growth) {
+func (m *loom) joinLate(g *delta) {
 	if !m.d.rarely("join late", 3) {
 		return
 	}
@@ -312,7 +312,7 @@ func (n *net) under(k *knot) bool {
 }
 
 // edgeToOld draws an edge to a member that is there already (F19, F21).
-func (m *loom) edgeToOld(g *growth) {
+func (m *loom) edgeToOld(g *delta) {
 	n := g.n
 	if len(n.knots) == 0 || !m.d.rarely("to a member", 2) {
 		return
@@ -355,7 +355,7 @@ func (m *loom) edgeToOld(g *growth) {
 }
 
 // leads reports whether a way leads from one member to another, new edges included.
-func (g *growth) leads(from, to string) bool {
+func (g *delta) leads(from, to string) bool {
 	next := map[string][]string{}
 	for _, t := range g.n.threads {
 		next[t.from.name] = append(next[t.from.name], t.to.name)
@@ -386,7 +386,7 @@ func (m *loom) sealFlow() {
 	if n == nil {
 		return
 	}
-	g := &growth{n: n, x: core.FlowExtension{Seal: true}}
+	g := &delta{n: n, x: core.FlowExtension{Seal: true}}
 	if n.state != open {
 		g.code = base.CodeFlowAlreadyTerminal
 	} else {

@@ -39,7 +39,7 @@ func TestF5_F9_F14_who_joins_a_flow_late_is_a_failure_when_it_is_cancelled(t *te
 		m.createFlow()
 		f := m.w.nets[0]
 		n7 := m.submitPlan(plan{name: "n7", lane: "a", replays: 10, mayFail: true}, ownPart)
-		m.extend(&growth{n: f, p: plot{plans: []plan{{name: "n5", lane: "a", replays: 10, mayFail: true, life: 2100}}}, joining: n7, name: "n7"})
+		m.extend(&delta{n: f, p: plot{plans: []plan{{name: "n5", lane: "a", replays: 10, mayFail: true, life: 2100}}}, joining: n7, name: "n7"})
 		n5 := f.named("n5")
 		m.claimFor([]string{"a"}, 90_000)
 		m.completeOne(n5, true)
@@ -49,7 +49,7 @@ func TestF5_F9_F14_who_joins_a_flow_late_is_a_failure_when_it_is_cancelled(t *te
 		m.suspendOne(n7)
 		m.cancelOne(n7)
 		m.state(f, open)
-		m.extend(&growth{n: f, x: core.FlowExtension{Seal: true}})
+		m.extend(&delta{n: f, x: core.FlowExtension{Seal: true}})
 		m.state(f, failed)
 	})
 }
@@ -68,7 +68,7 @@ func nested() plot {
 func (m *loom) submitPlot(p plot) *net {
 	m.createFlow()
 	n := m.w.nets[len(m.w.nets)-1]
-	m.extend(&growth{n: n, p: p, x: core.FlowExtension{Seal: true}})
+	m.extend(&delta{n: n, p: p, x: core.FlowExtension{Seal: true}})
 	return n
 }
 

@@ -154,7 +154,7 @@ func (c operatorCommand) onEngine(ctx context.Context, on *subject) (any, error)
 	case "retain":
 		view, err = on.e.Retain(ctx, c.C, c.ID, c.Until, c.O)
 	case "end_retain":
-		view, err = on.e.EndRetain(ctx, c.C, c.ID, c.O)
+		view, err = on.e.Unretain(ctx, c.C, c.ID, c.O)
 	case "revoke":
 		answer, err := on.e.Revoke(ctx, c.C, c.ID, engine.RevokeRequest{Hold: c.Hold}, c.O)
 		return answer.RevokeAnswer, err

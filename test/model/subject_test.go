@@ -15,7 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
-	"github.com/flowfabric/flowfabric/internal/standstill"
+	"github.com/flowfabric/flowfabric/internal/quiescence"
 	"github.com/flowfabric/flowfabric/internal/store"
 	"github.com/flowfabric/flowfabric/internal/store/postgres"
 	"github.com/flowfabric/flowfabric/internal/store/sqlite"
@@ -35,7 +35,7 @@ type subject struct {
 	store   store.Store
 	own     *sql.DB // the user's own connection
 	e       *engine.Engine
-	family  *standstill.Family
+	family  *quiescence.Family
 	clock   *sleepy.Clock
 	mu      sync.Mutex
 	ids     idSource
@@ -56,11 +56,11 @@ func (c caseTB) Cleanup(f func()) { c.cleanup(f) }
 
 // openSubjects opens an engine on every store, by one clock. They are one family: nothing moves the clock before all of them are at rest.
 func openSubjects(tb testing.TB, c *sleepy.Clock) []*subject {
-	family := standstill.New()
+	family := quiescence.New()
 	return []*subject{openSQLite(tb, c, family), openPostgres(tb, c, family)}
 }
 
-func openSQLite(tb testing.TB, c *sleepy.Clock, family *standstill.Family) *subject {
+func openSQLite(tb testing.TB, c *sleepy.Clock, family *quiescence.Family) *subject {
 	s := newSubject("sqlite", c, family)
 	path := filepath.Join(tb.TempDir(), "model.db")
 	s.open(tb, "sqlite", path, func(ctx context.Context) (store.Store, error) {
@@ -76,7 +76,7 @@ func openSQLite(tb testing.TB, c *sleepy.Clock, family *standstill.Family) *subj
 	return s
 }
 
-func openPostgres(tb testing.TB, c *sleepy.Clock, family *standstill.Family) *subject {
+func openPostgres(tb testing.TB, c *sleepy.Clock, family *quiescence.Family) *subject {
 	s := newSubject("postgres", c, family)
 	database := cluster.Again(tb)
 	s.open(tb, "pgx", database.URL, func(ctx context.Context) (store.Store, error) {
@@ -98,7 +98,7 @@ type watched struct {
 	store.Scrubber
 }
 
-func watchedBy(family *standstill.Family, s interface {
+func watchedBy(family *quiescence.Family, s interface {
 	store.Store
 	store.TxSubmitter
 	store.Scrubber
@@ -108,7 +108,7 @@ func watchedBy(family *standstill.Family, s interface {
 	return watched{&around.Store{Store: s, Around: during}, s, s}
 }
 
-func newSubject(name string, c *sleepy.Clock, family *standstill.Family) *subject {
+func newSubject(name string, c *sleepy.Clock, family *quiescence.Family) *subject {
 	return &subject{name: name, clock: c, family: family, cursor: "start", told: map[base.UUID][]core.Event{}, agreed: map[base.UUID]int{}}
 }
 

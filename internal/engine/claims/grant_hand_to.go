@@ -14,8 +14,8 @@ import (
 
 // RevokeRequest says how a lease is taken away (L113).
 type RevokeRequest struct {
-	Hold   bool     // hold the execution first, so that no other worker takes it over
-	HandTo *Handoff // grant it to this worker in the same transaction; nil: to none
+	Hold    bool     // hold the execution first, so that no other worker takes it over
+	Handoff *Handoff // grant it to this worker in the same transaction; nil: to none
 }
 
 // Handoff names the worker that is to continue.
@@ -35,7 +35,7 @@ type Revoked struct {
 
 // Revoke takes the lease away from its holder, and may promise the execution to another worker (L113).
 func (e *Claims) Revoke(ctx context.Context, c txn.Caller, id base.GivenID, r RevokeRequest, op txn.Operator) (Revoked, error) {
-	if err := r.HandTo.normalize(); err != nil {
+	if err := r.Handoff.normalize(); err != nil {
 		return Revoked{}, err
 	}
 	var answer Revoked
@@ -47,7 +47,7 @@ func (e *Claims) Revoke(ctx context.Context, c txn.Caller, id base.GivenID, r Re
 			return answer.Outcome == "revoked", err
 		},
 	}
-	if to := r.HandTo; to != nil {
+	if to := r.Handoff; to != nil {
 		o.Behind, o.Docs = func(u *txn.Tx, w *store.Want, x *core.Execution) { limits.WantTaking(u, w, x) }, []store.DocRef{admin.KeySetRef, txn.WorkerRef(to.InstanceID)}
 		o.After = func(u *txn.Tx, ent *txn.Row) { to.handOver(u, c, ent, &answer) }
 		o.Repeat = func(u *txn.Tx, x *core.Execution) error { return to.attachKey(u, x, &answer) }

@@ -210,7 +210,7 @@ func (s *spawn) planChildren(ctx context.Context, c txn.Caller, r *core.FlowSpaw
 		}
 		s.kept[node.Name] = id
 	}
-	if err := s.e.newGrowth(ctx, workerOf(c, s.of), &s.growth, &r.Defaults, fresh, s.seen.Namespace, s.seen.Submitter(), s.of.Trace); err != nil {
+	if err := s.e.newGraphDelta(ctx, workerOf(c, s.of), &s.graphDelta, &r.Defaults, fresh, s.seen.Namespace, s.seen.Submitter(), s.of.Trace); err != nil {
 		return err
 	}
 	for i := range s.nodes {

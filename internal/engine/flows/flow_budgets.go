@@ -24,7 +24,7 @@ func (s *submitFlow) planBudgets(ctx context.Context) error {
 
 // Behind locks the budgets above those that the flow and its nodes make.
 func (s *submitFlow) Behind(u *txn.Tx, w *store.Want) {
-	s.growth.Behind(u, w)
+	s.graphDelta.Behind(u, w)
 	s.budgets.Behind(u, w)
 }
 

@@ -15,7 +15,7 @@ import (
 // missing.
 
 // classify finds the classes of the nodes. look is what would show that the request is a repeat, or refused.
-func (g *growth) classify(ctx context.Context, look store.Want) error {
+func (g *graphDelta) classify(ctx context.Context, look store.Want) error {
 	return g.e.Classify(ctx, g.submits(), func() bool {
 		g.hold = !g.agreed && g.doubtful(ctx, look)
 		return g.hold
@@ -23,7 +23,7 @@ func (g *growth) classify(ctx context.Context, look store.Want) error {
 }
 
 // submits are the nodes as submits.
-func (g *growth) submits() []*work.Submit {
+func (g *graphDelta) submits() []*work.Submit {
 	cmds := make([]*work.Submit, len(g.nodes))
 	for i := range g.nodes {
 		cmds[i] = g.nodes[i].cmd
@@ -33,7 +33,7 @@ func (g *growth) submits() []*work.Submit {
 
 // doubtful reports whether the request may be refused, or be a repeat. What cannot be decided without locks, such as whether the names of its
 // budgets are free, is doubtful.
-func (g *growth) doubtful(ctx context.Context, look store.Want) bool {
+func (g *graphDelta) doubtful(ctx context.Context, look store.Want) bool {
 	if g.late != nil || g.wary || len(g.inner) > 0 {
 		return true
 	}
@@ -56,7 +56,7 @@ func (g *growth) doubtful(ctx context.Context, look store.Want) bool {
 
 // lacksClasses reports whether only classes are missing, and requests another try. In a try that is not careful it is not known yet whether ids are
 // free.
-func (g *growth) lacksClasses(u *txn.Tx) bool {
+func (g *graphDelta) lacksClasses(u *txn.Tx) bool {
 	if !g.hold {
 		return false
 	}
@@ -66,7 +66,7 @@ func (g *growth) lacksClasses(u *txn.Tx) bool {
 }
 
 // registerNow registers the classes that waited until no reason to refuse was found. If that fails, the next check requests another try.
-func (g *growth) registerNow() {
+func (g *graphDelta) registerNow() {
 	if !g.hold || !g.passed {
 		return
 	}
@@ -80,7 +80,7 @@ func (g *growth) registerNow() {
 
 // takeRoom counts the nodes that wait for workers at once, including those of sub-flows that begin at once. Later nodes are part of what was
 // accepted. repeats reports whether the request is a repeat, which adds nothing.
-func (g *growth) takeRoom(ctx context.Context, atOnce int, repeats func() (bool, error)) error {
+func (g *graphDelta) takeRoom(ctx context.Context, atOnce int, repeats func() (bool, error)) error {
 	if len(g.nodes) == 0 {
 		return nil
 	}

@@ -27,12 +27,12 @@ func (e *Graphs) ExtendFlow(ctx context.Context, c txn.Caller, x core.FlowExtens
 			return FlowAnswer{}, err
 		}
 		err = e.DoAlone(ctx, cmd)
-		cmd.room.Settled(err == nil && !cmd.outdated && !cmd.again, err) // after an error the command may still be running, and write these
+		cmd.room.Settled(err == nil && !cmd.outdated && !cmd.replayed, err) // after an error the command may still be running, and write these
 		if err != nil {
 			return FlowAnswer{}, err
 		}
 		if !cmd.outdated {
-			if cmd.again {
+			if cmd.replayed {
 				c.Again()
 			}
 			return cmd.answer, nil
@@ -43,7 +43,7 @@ func (e *Graphs) ExtendFlow(ctx context.Context, c txn.Caller, x core.FlowExtens
 
 // extension is the command of ExtendFlow: what it adds, planned on a look at the graph that the transaction checks to be still true.
 type extension struct {
-	growth
+	graphDelta
 	x        core.FlowExtension
 	seen     *core.Flow         // the flow as it was when the extension was planned
 	kept     map[string]base.ID // nodes and members that exist already
@@ -55,7 +55,7 @@ type extension struct {
 	short    []base.UUID        // members whose quorum the seal makes impossible
 	unread   error              // some that cannot be read may be like those
 	request  store.DocRef       // of a call that its key makes repeatable
-	again    bool
+	replayed bool
 	outdated bool // the graph has changed since
 	answer   FlowAnswer
 }
@@ -170,7 +170,7 @@ func (x *extension) planNodes(ctx context.Context, c txn.Caller, known *memberNa
 		}
 		fresh, x.number = append(fresh, *node), append(x.number, i)
 	}
-	if err := x.e.newGrowth(ctx, c, &x.growth, &x.x.Defaults, fresh, x.seen.Namespace, x.submitter(c), x.x.Trace); err != nil {
+	if err := x.e.newGraphDelta(ctx, c, &x.graphDelta, &x.x.Defaults, fresh, x.seen.Namespace, x.submitter(c), x.x.Trace); err != nil {
 		return err
 	}
 	if err := core.CheckNesting(x.seen.Depth, x.list, x.x.Nodes); err != nil {

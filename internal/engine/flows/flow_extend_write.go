@@ -14,7 +14,7 @@ func (x *extension) Name() string { return "extend_flow" }
 
 // Want locks the executions that become members or that edges concern, before the flow.
 func (x *extension) Want(w *store.Want, careful bool) {
-	x.growth.Want(w, careful)
+	x.graphDelta.Want(w, careful)
 	if !x.top.IsZero() {
 		w.Executions = append(w.Executions, x.top)
 	}
@@ -56,14 +56,14 @@ func lookForRequest(ctx context.Context, u *txn.Tx, request store.DocRef) error 
 }
 
 func (x *extension) Decide(u *txn.Tx) error {
-	x.answer, x.outdated, x.again = FlowAnswer{}, false, false
+	x.answer, x.outdated, x.replayed = FlowAnswer{}, false, false
 	f := flow(u, x.flow.UUID)
 	if f == nil {
 		return flowNotFound(x.x.Flow)
 	}
 	var first FlowAnswer
 	if again, err := u.Repeated(x.caller, x.request, x.requestFingerprint(), &first); again || err != nil {
-		x.answer, x.again = first, err == nil
+		x.answer, x.replayed = first, err == nil
 		return err
 	}
 	if err := x.open(f); err != nil {
@@ -154,7 +154,7 @@ func (x *extension) write(u *txn.Tx, f *core.Flow) {
 			leaveChildren(u, ent)
 		}
 	}
-	made := x.growth.write(u, f, func(id base.UUID) *core.EndedRun {
+	made := x.graphDelta.write(u, f, func(id base.UUID) *core.EndedRun {
 		if ent := u.Entries[id]; ent != nil && !ent.Created && ent.Exec.Status.Terminal() {
 			return endOf(ent.Exec)
 		}

@@ -92,13 +92,13 @@ func (e *Graphs) checkFlow(_ context.Context, c txn.Caller, s *core.FlowSubmissi
 
 // submitFlow is the command of SubmitFlow.
 type submitFlow struct {
-	growth
+	graphDelta
 	s           core.FlowSubmission
 	above       core.FlowParent
 	fingerprint []byte
 	empty       bool
 	request     store.DocRef // of a call that its key makes repeatable (U13)
-	again       bool
+	replayed    bool
 	budgets     limits.OwnBudgets   // that have the flow as their scope
 	scoped      []core.ScopedBudget // that reach it by what is around it
 	known       base.UUID           // the flow that the key or id names already
@@ -138,7 +138,7 @@ func (e *Graphs) planSubmitFlow(ctx context.Context, c txn.Caller, s core.FlowSu
 func (e *Graphs) planFlow(ctx context.Context, c txn.Caller, cmd *submitFlow) error {
 	s := &cmd.s
 	cmd.list, cmd.output = "nodes", s.Output
-	if err := e.newGrowth(ctx, c, &cmd.growth, &s.Defaults, s.Nodes, s.Namespace, core.Submitter{Name: s.Creator, KeyID: s.CreatorKey}, s.Trace); err != nil {
+	if err := e.newGraphDelta(ctx, c, &cmd.graphDelta, &s.Defaults, s.Nodes, s.Namespace, core.Submitter{Name: s.Creator, KeyID: s.CreatorKey}, s.Trace); err != nil {
 		return err
 	}
 	if err := cmd.judgeSubflows(ctx, c, s.Nodes, s.CheckNodes); err != nil {
@@ -158,7 +158,7 @@ func (s *submitFlow) run(ctx context.Context) (FlowAnswer, error) {
 	if err != nil {
 		return FlowAnswer{}, err
 	}
-	if s.again {
+	if s.replayed {
 		s.caller.Again()
 	}
 	if s.known.IsZero() {
@@ -174,7 +174,7 @@ func (s *submitFlow) key() store.Key {
 }
 
 func (s *submitFlow) Want(w *store.Want, careful bool) {
-	s.growth.Want(w, careful)
+	s.graphDelta.Want(w, careful)
 	if !careful {
 		return // what exists already makes the insert fail, and the batch is tried again with care
 	}
@@ -199,10 +199,10 @@ func (s *submitFlow) Decide(u *txn.Tx) error {
 // judge decides whether the flow is to be made now. done: it exists already, or, with u.redo set, the request is to be tried again. expired is the
 // row of a key whose window is over.
 func (s *submitFlow) judge(u *txn.Tx) (expired *store.KeyRow, done bool, err error) {
-	s.answer, s.again, s.known = FlowAnswer{}, false, base.UUID{}
+	s.answer, s.replayed, s.known = FlowAnswer{}, false, base.UUID{}
 	var first base.UUID
 	if again, err := u.Repeated(s.caller, s.request, s.requestFingerprint(), &first); again || err != nil {
-		s.again, s.known = err == nil, first
+		s.replayed, s.known = err == nil, first
 		return nil, true, err
 	}
 	expired, found, err := s.existing(u)

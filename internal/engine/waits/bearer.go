@@ -34,9 +34,9 @@ type tokenCommand struct {
 	audited func(d *core.WaitState) (who txn.Caller, t admin.AuditedChange) // the content of the audit row; nil: none
 }
 
-// bear runs a tokenCommand's command on what ref finds. The token is checked before anything is locked, and again inside: a caller without a valid token
+// withToken runs a tokenCommand's command on what ref finds. The token is checked before anything is locked, and again inside: a caller without a valid token
 // blocks no other command, and learns nothing of the state of the target.
-func (e *Waits) bear(ctx context.Context, ref store.DocRef, b *tokenCommand, args any) error {
+func (e *Waits) withToken(ctx context.Context, ref store.DocRef, b *tokenCommand, args any) error {
 	id, proved := b.proved, b.proved != base.ID{}
 	if !proved {
 		rows, err := e.readBorne(ctx, ref)
@@ -209,7 +209,7 @@ func (e *Waits) Signal(ctx context.Context, c txn.Caller, id *base.GivenID, toke
 	cmd.MintedID = e.Mint()
 	cmd.TokenKid, cmd.TokenFingerprint = token.Split()
 	var answer core.SignalAnswer
-	err := e.bear(ctx, waitpointAtRef(cmd.WaitpointID), &tokenCommand{
+	err := e.withToken(ctx, waitpointAtRef(cmd.WaitpointID), &tokenCommand{
 		op: "signal", caller: c, given: id, token: token, proved: e.proved(cmd.WaitpointID, token), answer: &answer,
 		fields: func(d *core.WaitState) keyring.TokenFields {
 			if w := d.Waitpoint(cmd.WaitpointID); w != nil {
@@ -232,7 +232,7 @@ func (e *Waits) Decide(ctx context.Context, c txn.Caller, token keyring.Token, c
 	args := cmd
 	cmd.MintedID = e.Mint()
 	var answer core.DecideAnswer
-	err := e.bear(ctx, linkAtRef(cmd.LinkID), &tokenCommand{
+	err := e.withToken(ctx, linkAtRef(cmd.LinkID), &tokenCommand{
 		op: "decide", caller: c, token: token, answer: &answer,
 		fields:  func(d *core.WaitState) keyring.TokenFields { return linkFields(d, d.Link(cmd.LinkID)) },
 		refusal: func(error) error { return noLink() },

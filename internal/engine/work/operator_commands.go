@@ -128,8 +128,8 @@ func (e *Work) Retain(ctx context.Context, c txn.Caller, id base.GivenID, until 
 	return txn.Answered(&view, err)
 }
 
-// EndRetain lets retention have the execution again (U54).
-func (e *Work) EndRetain(ctx context.Context, c txn.Caller, id base.GivenID, op txn.Operator) (txn.View, error) {
+// Unretain lets retention have the execution again (U54).
+func (e *Work) Unretain(ctx context.Context, c txn.Caller, id base.GivenID, op txn.Operator) (txn.View, error) {
 	var view txn.View
 	err := e.Operate(ctx, c, id, admin.Operation{
 		Name: "end_retain", Op: op, View: &view,

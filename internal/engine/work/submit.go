@@ -29,8 +29,8 @@ type Submit struct {
 	requestFingerprint string            // of everything that such a call asks for
 	show               bool              // the answer contains what was created
 	notIngested        bool              // it is a duplicate of a submission that may be in the inbox: that is ingested first (L88)
-	sought             bool              // the inbox was searched
-	again              bool              // the call was answered before
+	searched           bool              // the inbox was searched
+	replayed           bool              // the call was answered before
 	large              error             // why this process refuses such an input, unless it is a duplicate: it may have allowed more before
 	Bound              error             // that, or why the namespace refuses such an input or class, unless it is a duplicate
 	Later              bool              // its class is registered only once it is known that no other item of its call is refused
@@ -59,7 +59,7 @@ func (e *Work) submit(ctx context.Context, c txn.Caller, s core.Submission, show
 		return txn.SubmitAnswer{}, err
 	}
 	cmd.settled(cmd.answer.Outcome, nil)
-	if cmd.again {
+	if cmd.replayed {
 		c.Again()
 	}
 	return cmd.answer, nil
@@ -207,7 +207,7 @@ var errRetired = errors.New("the class was retired")
 // Want adds the rows that the submit needs: the key and the id, which careful also looks up, and small records that it names.
 func (s *Submit) Want(w *store.Want, careful bool) {
 	if s.notIngested {
-		s.notIngested, s.sought = false, true
+		s.notIngested, s.searched = false, true
 		s.e.ingestAll(s.e.Background())
 	}
 	s.keepClass()
@@ -237,7 +237,7 @@ func (s *Submit) More(u *txn.Tx, w *store.Want) {
 
 // Decide creates the execution, or answers with the one that exists.
 func (s *Submit) Decide(u *txn.Tx) error {
-	s.answer, s.again = txn.SubmitAnswer{}, false
+	s.answer, s.replayed = txn.SubmitAnswer{}, false
 	if err := s.S.CheckTimes(u.Now); err != nil {
 		return err
 	}
@@ -294,7 +294,7 @@ func (s *Submit) answered(u *txn.Tx) (bool, error) {
 	if err := rec.Into(&first); err != nil {
 		return false, err
 	}
-	s.again = true
+	s.replayed = true
 	s.duplicate(u, first.ID)
 	return true, nil
 }
@@ -335,7 +335,7 @@ func (s *Submit) known(u *txn.Tx) (expired *store.KeyRow, found bool, err error)
 		return nil, true, nil
 	}
 	if u.NotIngested[s.ID.UUID] { // of a committed transaction: its content is known once it is ingested
-		if s.sought {
+		if s.searched {
 			return nil, true, txn.HeldByOpenTransaction()
 		}
 		s.fileFirst(u)
@@ -382,7 +382,7 @@ func (s *Submit) duplicate(u *txn.Tx, id base.ID) {
 	s.answer = txn.SubmitAnswer{Outcome: "duplicate", ID: id, Priority: s.S.Priority}
 	ent := u.Entries[id.UUID]
 	if ent == nil {
-		if !s.sought {
+		if !s.searched {
 			s.fileFirst(u)
 		}
 		return

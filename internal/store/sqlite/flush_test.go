@@ -9,7 +9,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
-	"github.com/flowfabric/flowfabric/internal/standstill"
+	"github.com/flowfabric/flowfabric/internal/quiescence"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -175,7 +175,7 @@ func TestWhat_can_be_found_out_again_is_not_synced_and_everything_else_is_before
 
 func TestU153_the_goroutine_that_syncs_belongs_to_the_opener_of_the_store_and_not_to_a_waiting_call(t *testing.T) {
 	t.Parallel()
-	family := standstill.New()
+	family := quiescence.New()
 	var s *Store
 	var err error
 	family.Do(func() { s, err = Open(t.Context(), file(t), Config{}) })

@@ -16,7 +16,7 @@ func revoke(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, f *verb
 	if err != nil {
 		return outcome{}, err
 	}
-	answer, err := c.Operate().Revoke(ctx, id, ops.RevokeOptions{Action: f.action(), Hold: f.hold, HandTo: to})
+	answer, err := c.Operate().Revoke(ctx, id, ops.RevokeOptions{Action: f.action(), Hold: f.hold, Handoff: to})
 	if err != nil {
 		return outcome{}, err
 	}

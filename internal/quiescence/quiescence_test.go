@@ -1,4 +1,4 @@
-package standstill_test
+package quiescence_test
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/flowfabric/flowfabric/internal/standstill"
+	"github.com/flowfabric/flowfabric/internal/quiescence"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestAwaitReturnsWhenEveryMemberWaits(t *testing.T) {
 	t.Parallel()
 	const hops = 200
-	family := standstill.New()
+	family := quiescence.New()
 	first := make(chan int)
 	last := make(chan int, 1)
 	family.Do(func() {
@@ -61,7 +61,7 @@ func TestAwaitReturnsWhenEveryMemberWaits(t *testing.T) {
 
 func TestTheGoroutineThatReceivesSignalsBelongsToNobody(t *testing.T) {
 	t.Parallel()
-	family := standstill.New()
+	family := quiescence.New()
 	signals := make(chan os.Signal, 1)
 	family.Do(func() { signal.Notify(signals, syscall.SIGUSR2) })
 	defer signal.Stop(signals)
@@ -75,7 +75,7 @@ func TestTheGoroutineThatReceivesSignalsBelongsToNobody(t *testing.T) {
 
 func TestAwaitSeesChildrenOfMembersThatHaveEnded(t *testing.T) {
 	t.Parallel()
-	family := standstill.New()
+	family := quiescence.New()
 	release := make(chan struct{})
 	var done sync.WaitGroup
 	done.Add(1)
@@ -97,7 +97,7 @@ func TestAwaitSeesChildrenOfMembersThatHaveEnded(t *testing.T) {
 
 func TestAwaitSeesWhatWasStartedByMembersThatNoLookHasSeen(t *testing.T) {
 	t.Parallel()
-	family, stranger := standstill.New(), standstill.New()
+	family, stranger := quiescence.New(), quiescence.New()
 	var mu sync.Mutex
 	mu.Lock()
 	var started, done sync.WaitGroup
@@ -133,7 +133,7 @@ func TestAwaitSeesWhatWasStartedByMembersThatNoLookHasSeen(t *testing.T) {
 func TestAMemberThatAwaitsTheOthersDoesNotStandStill(t *testing.T) {
 	t.Parallel()
 	const rounds = 300
-	family := standstill.New()
+	family := quiescence.New()
 	var over atomic.Bool
 	var inner error
 	asks := family.Go(func() {
@@ -162,7 +162,7 @@ func TestAMemberThatAwaitsTheOthersDoesNotStandStill(t *testing.T) {
 
 func TestAFamilyDoesNotWaitForAnother(t *testing.T) {
 	t.Parallel()
-	busy, idle := standstill.New(), standstill.New()
+	busy, idle := quiescence.New(), quiescence.New()
 	var mu sync.Mutex
 	mu.Lock()
 	locked := busy.Go(func() {
@@ -185,7 +185,7 @@ func TestAFamilyDoesNotWaitForAnother(t *testing.T) {
 
 func TestAwaitDoesNotReturnDuringACall(t *testing.T) {
 	t.Parallel()
-	family := standstill.New()
+	family := quiescence.New()
 	begun, release := make(chan struct{}), make(chan struct{})
 	failure := errors.New("the call's own")
 	var got error
@@ -211,7 +211,7 @@ func TestAwaitDoesNotReturnDuringACall(t *testing.T) {
 
 func TestAwaitNamesWhoGoesOn(t *testing.T) {
 	t.Parallel()
-	family := standstill.New()
+	family := quiescence.New()
 	var mu sync.Mutex
 	mu.Lock()
 	var done sync.WaitGroup

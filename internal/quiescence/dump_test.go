@@ -1,4 +1,4 @@
-package standstill
+package quiescence
 
 import "testing"
 
@@ -10,7 +10,7 @@ func TestWhoWaitsForTheHostsTimersDoesNotStandStill(t *testing.T) {
 		"github.com/jackc/pgx/v5/pgconn/internal/bgreader.(*BGReader).Read(0xc0000b4000)": false,
 		"github.com/flowfabric/flowfabric/internal/store/sqlite.beginImmediate(0x1, 0x2)": false,
 	} {
-		g, ok := parseOne("goroutine 7 [select, 2 minutes labels:{\"standstill\": \"0xc000012080\"}]:\n" + call + "\n\t/src/x.go:7 +0x2f")
+		g, ok := parseOne("goroutine 7 [select, 2 minutes labels:{\"quiescence\": \"0xc000012080\"}]:\n" + call + "\n\t/src/x.go:7 +0x2f")
 		if !ok || g.idle() != idle || g.family != "0xc000012080" {
 			t.Errorf("%s: idle %v, %+v", call, g.idle(), g)
 		}

@@ -1,4 +1,4 @@
-// Package standstill tells when a family of goroutines stands still: when every one of them waits for something that none of
+// Package quiescence tells when a family of goroutines stands still: when every one of them waits for something that none of
 // them will bring about. Tests that turn the clock by hand use it in place of sleeping, and to find goroutines left behind.
 //
 // A member is known by a label that goroutines inherit: of goroutines that start another and end between two looks nothing else would tell that
@@ -7,7 +7,7 @@
 // It reads the runtime's own dump of all goroutines, which is taken while the world is stopped: a goroutine that was woken but
 // has not run yet shows as runnable, so nothing is missed between a send and its receipt. It knows nothing of what the
 // goroutines do, with exceptions that idle and shared explain.
-package standstill
+package quiescence
 
 import (
 	"context"

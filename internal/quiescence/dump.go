@@ -1,4 +1,4 @@
-package standstill
+package quiescence
 
 import (
 	"bytes"
@@ -62,7 +62,7 @@ func parse(text string) []goroutine {
 }
 
 // label is that of the members of families. Its values are their addresses.
-const label = "standstill"
+const label = "quiescence"
 
 // showLabels has the runtime show labels in dumps.
 var showLabels = sync.OnceFunc(func() {
@@ -77,7 +77,7 @@ var showLabels = sync.OnceFunc(func() {
 
 const debugVariable = "GODEBUG"
 
-// parseOne reads `goroutine 7 [select, 2 minutes labels:{"standstill": "0xc000012080"}]:`.
+// parseOne reads `goroutine 7 [select, 2 minutes labels:{"quiescence": "0xc000012080"}]:`.
 func parseOne(entry string) (goroutine, bool) {
 	header, _, _ := strings.Cut(entry, "\n")
 	number, rest, ok := strings.Cut(strings.TrimPrefix(header, "goroutine "), " ")

@@ -17,9 +17,9 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// growth is what a request adds to a graph: nodes to be created, and edges between members by name. Submit, extend, spawn and the start of a
+// graphDelta is what a request adds to a graph: nodes to be created, and edges between members by name. Submit, extend, spawn and the start of a
 // sub-flow share it.
-type growth struct {
+type graphDelta struct {
 	e      *Graphs
 	caller txn.Caller
 	flow   base.ID
@@ -58,8 +58,8 @@ type innerNode struct {
 	place string // in the request
 }
 
-// newGrowth checks the nodes by the rules of a single submit, in their order (F12), and gives them ids that share the N of the flow (F2).
-func (e *Graphs) newGrowth(ctx context.Context, c txn.Caller, g *growth, defaults *core.FlowNode, nodes []core.FlowNode, namespace string, by core.Submitter, trace *base.Trace) error {
+// newGraphDelta checks the nodes by the rules of a single submit, in their order (F12), and gives them ids that share the N of the flow (F2).
+func (e *Graphs) newGraphDelta(ctx context.Context, c txn.Caller, g *graphDelta, defaults *core.FlowNode, nodes []core.FlowNode, namespace string, by core.Submitter, trace *base.Trace) error {
 	c.RequestKey = "" // it is that of the whole request
 	g.e, g.caller, g.refs = e, c, map[string]core.NodeRef{}
 	subs := make([]core.Submission, len(nodes))
@@ -102,7 +102,7 @@ func (e *Graphs) newGrowth(ctx context.Context, c txn.Caller, g *growth, default
 }
 
 // names counts the new names of the nodes; nil: they are not bounded.
-func (g *growth) names() *admin.NewNames {
+func (g *graphDelta) names() *admin.NewNames {
 	if g.agreed {
 		return nil
 	}
@@ -110,7 +110,7 @@ func (g *growth) names() *admin.NewNames {
 }
 
 // before returns the first refusal of a request that is refused anyway: one of its first n nodes that could not be created now comes first (F12).
-func (g *growth) before(ctx context.Context, n int, refusal error) error {
+func (g *graphDelta) before(ctx context.Context, n int, refusal error) error {
 	now, err := g.e.Present(ctx)
 	if err != nil {
 		return err
@@ -119,7 +119,7 @@ func (g *growth) before(ctx context.Context, n int, refusal error) error {
 }
 
 // refusedAt returns why one of the first n nodes could not be created now.
-func (g *growth) refusedAt(now work.Present, n int) error {
+func (g *graphDelta) refusedAt(now work.Present, n int) error {
 	for i := range g.nodes[:n] {
 		cmd := g.nodes[i].cmd
 		if err := cmd.S.CheckTimes(now.Now); err != nil {
@@ -136,7 +136,7 @@ func (g *growth) refusedAt(now work.Present, n int) error {
 }
 
 // place returns where the request has a node that is to be created.
-func (g *growth) place(i int) string {
+func (g *graphDelta) place(i int) string {
 	if g.number != nil {
 		i = g.number[i]
 	}
@@ -144,10 +144,10 @@ func (g *growth) place(i int) string {
 }
 
 // listed is a place in the request's list of nodes.
-func (g *growth) listed(i int) string { return fmt.Sprintf("%s[%d]", g.list, i) }
+func (g *graphDelta) listed(i int) string { return fmt.Sprintf("%s[%d]", g.list, i) }
 
 // Want adds what the nodes need: with care, whether their ids are free.
-func (g *growth) Want(w *store.Want, careful bool) {
+func (g *graphDelta) Want(w *store.Want, careful bool) {
 	g.registerNow()
 	for i := range g.nodes {
 		g.nodes[i].cmd.Want(w, careful)
@@ -160,7 +160,7 @@ func (g *growth) Want(w *store.Want, careful bool) {
 }
 
 // Behind locks the budgets above those that the nodes make.
-func (g *growth) Behind(u *txn.Tx, w *store.Want) {
+func (g *graphDelta) Behind(u *txn.Tx, w *store.Want) {
 	for i := range g.nodes {
 		g.nodes[i].cmd.Behind(u, w)
 	}
@@ -170,7 +170,7 @@ func (g *growth) Behind(u *txn.Tx, w *store.Want) {
 }
 
 // check reports whether all nodes can be made now, those of sub-flows included. With u.redo set the request is to be tried again.
-func (g *growth) check(u *txn.Tx) error {
+func (g *graphDelta) check(u *txn.Tx) error {
 	g.taken = limits.TakenBudgets{}
 	inner := g.inner
 	for i := range g.nodes {
@@ -189,7 +189,7 @@ func (g *growth) check(u *txn.Tx) error {
 	return nil
 }
 
-func (g *growth) checkNode(u *txn.Tx, i int) error {
+func (g *graphDelta) checkNode(u *txn.Tx, i int) error {
 	cmd := g.nodes[i].cmd
 	if err := cmd.S.CheckTimes(u.Now); err != nil {
 		return core.AtPlace(err, g.place(i))
@@ -211,7 +211,7 @@ func (g *growth) checkNode(u *txn.Tx, i int) error {
 
 // checkInner checks what only rows tell of a node of a sub-flow. Nothing of it is inserted with the request, so that only a careful try can find
 // what is taken.
-func (g *growth) checkInner(u *txn.Tx, n *innerNode) error {
+func (g *graphDelta) checkInner(u *txn.Tx, n *innerNode) error {
 	if !u.Careful {
 		u.Redo = &store.Fault{Kind: store.Conflict, Err: txn.ErrHeld}
 		return nil
@@ -234,7 +234,7 @@ func refuseWithCare(u *txn.Tx, refusal error) error {
 
 // judgeSubflows checks the nodes of sub-flows of the nodes (F46) as if each were submitted separately now (F12); each iterates over the nodes of the
 // request. What refuses one only at this time is kept in late, because a repeat must not get it (F11), and what takes rows to decide in inner.
-func (g *growth) judgeSubflows(ctx context.Context, c txn.Caller, nodes []core.FlowNode, each func(check core.NodeCheck) error) error {
+func (g *graphDelta) judgeSubflows(ctx context.Context, c txn.Caller, nodes []core.FlowNode, each func(check core.NodeCheck) error) error {
 	if !slices.ContainsFunc(nodes, func(n core.FlowNode) bool { return n.Flow != nil }) {
 		return nil
 	}
@@ -275,7 +275,7 @@ func (g *growth) judgeSubflows(ctx context.Context, c txn.Caller, nodes []core.F
 }
 
 // allowParents accepts budgets of sub-flows whose parents the request makes itself, own among them: those exist when the sub-flow begins.
-func (g *growth) allowParents(own []limits.OwnBudget) {
+func (g *graphDelta) allowParents(own []limits.OwnBudget) {
 	made := map[string]bool{}
 	note := func(budgets []limits.OwnBudget) {
 		for i := range budgets {
@@ -297,7 +297,7 @@ func (g *growth) allowParents(own []limits.OwnBudget) {
 }
 
 // write makes the nodes and the edges that lead to them. upstream is how an upstream that exists already has ended; nil: it has not.
-func (g *growth) write(u *txn.Tx, f *core.Flow, upstream func(base.UUID) *core.EndedRun) (made []*txn.Row) {
+func (g *graphDelta) write(u *txn.Tx, f *core.Flow, upstream func(base.UUID) *core.EndedRun) (made []*txn.Row) {
 	inbound := map[string][]core.Edge{}
 	out := map[string]int{}
 	for i := range g.edges {
@@ -327,7 +327,7 @@ func (g *growth) write(u *txn.Tx, f *core.Flow, upstream func(base.UUID) *core.E
 }
 
 // edge is an edge to be made, as yet pending.
-func (g *growth) edge(given *core.FlowEdge) core.Edge {
+func (g *graphDelta) edge(given *core.FlowEdge) core.Edge {
 	id := given.ID
 	if id.IsZero() {
 		id = g.e.Mint()
@@ -338,7 +338,7 @@ func (g *growth) edge(given *core.FlowEdge) core.Edge {
 }
 
 // membership is the place of a node in the graph.
-func (g *growth) membership(p *plannedNode, inbound []core.Edge, out int) *core.Membership {
+func (g *graphDelta) membership(p *plannedNode, inbound []core.Edge, out int) *core.Membership {
 	m := &core.Membership{
 		Name: p.node.Name, Root: g.root, MayFail: p.node.MayFail, Output: p.node.Name == g.output, Subflow: p.node.Flow != nil, Out: out,
 	}
@@ -355,7 +355,7 @@ func (g *growth) membership(p *plannedNode, inbound []core.Edge, out int) *core.
 }
 
 // writeEdges files the edges that lead to a member that has none yet.
-func (g *growth) writeEdges(u *txn.Tx, f *core.Flow, ent *txn.Row, inbound []core.Edge) {
+func (g *graphDelta) writeEdges(u *txn.Tx, f *core.Flow, ent *txn.Row, inbound []core.Edge) {
 	if len(inbound) == 0 {
 		return
 	}
@@ -370,7 +370,7 @@ func (g *growth) writeEdges(u *txn.Tx, f *core.Flow, ent *txn.Row, inbound []cor
 }
 
 // markEdgeID makes sure that an edge id given by a caller is unique in the flow.
-func (g *growth) markEdgeID(u *txn.Tx, f *core.Flow, edge *core.Edge) {
+func (g *graphDelta) markEdgeID(u *txn.Tx, f *core.Flow, edge *core.Edge) {
 	if g.given[edge.ID] {
 		u.Changes.NewDocs = append(u.Changes.NewDocs, docOf(edgeIDRef(f.ID.UUID, edge.ID), [2]base.UUID{edge.From.ID.UUID, edge.To.ID.UUID}))
 	}

@@ -1,5 +1,5 @@
-// Package heap sets how much room the programs of FlowFabric give their memory before it is collected. It knows nothing of them.
-package heap
+// Package gctune sets how much room the programs of FlowFabric give their memory before it is collected. It knows nothing of them.
+package gctune
 
 import (
 	"os"
