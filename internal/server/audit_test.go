@@ -290,3 +290,54 @@ func TestU103_U131_whoever_stops_the_worker_of_another_key_is_told_as_an_operato
 		}
 	})
 }
+
+// A lease makes a request one of a worker, which is not on record: an operator, or who submitted the work, does not act under it.
+func TestU122_U131_only_workers_act_under_a_lease(t *testing.T) {
+	t.Parallel()
+	keyedOnEveryStore(t, func(t *testing.T, w *world) {
+		worker, operator, submitter := w.key(t, "default", "work"), w.key(t, "*", "operate", "read"), w.key(t, "default", "submit")
+		send := func(key, method, path, body, lease string) reply {
+			t.Helper()
+			header := map[string]string{}
+			if lease != "" {
+				header["FlowFabric-Lease"] = lease
+			}
+			return w.send(t, request{method: method, path: path, body: body, key: key, header: header})
+		}
+		id := send(submitter, "POST", "/v1/executions", `{"kind":"k"}`, "").wants(t, 201).text(t, "execution_id")
+		task := send(worker, "POST", "/v1/work/claim", `{"worker_id":"w","worker_instance_id":"w-1","lanes":["default"],"wait_ms":20000}`, "").wants(t, 200)
+		lease := task.text(t, "tasks.0.lease.fence")
+		waitpoint := send(worker, "POST", "/v1/executions/"+id+"/waitpoints", `{"lease":"`+lease+`","waitpoint_key":"q"}`, "").wants(t, 201).text(t, "waitpoint_id")
+		link := send(worker, "POST", "/v1/waitpoints/"+waitpoint+"/links", `{"lease":"`+lease+`","approver":"ann"}`, "").wants(t, 201).text(t, "link_id")
+		under := map[string][3]string{
+			wire.CancelExecution.ID: {"POST", "/v1/executions/" + id + "/cancel", "{}"},
+			wire.CloseWaitpoint.ID:  {"POST", "/v1/waitpoints/" + waitpoint + "/close", "{}"},
+			wire.CreateLink.ID:      {"POST", "/v1/waitpoints/" + waitpoint + "/links", `{"approver":"ben"}`},
+			wire.RevokeLink.ID:      {"DELETE", "/v1/links/" + link, ""},
+		}
+		for _, o := range wire.Operations() {
+			call, tried := under[o.ID]
+			if o.Only[wire.Work] == wire.WithLease && o.Method != http.MethodGet && !tried {
+				t.Errorf("%s: try it under a lease", o.ID)
+			}
+			for _, key := range []string{operator, submitter} {
+				if !tried {
+					break
+				}
+				send(key, call[0], call[1], call[2], lease).refuses(t, 403, "role_required")
+				if call[2] != "" {
+					body := strings.Replace(`{"lease":"`+lease+`",`+call[2][1:], ",}", "}", 1)
+					send(key, call[0], call[1], body, "").refuses(t, 403, "role_required")
+				}
+			}
+		}
+		if status := send(operator, "GET", "/v1/executions/"+id, "", "").wants(t, 200).text(t, "status"); status != "running" {
+			t.Errorf("it is %s", status)
+		}
+		for _, name := range []string{wire.CreateLink.ID, wire.RevokeLink.ID, wire.CloseWaitpoint.ID, wire.CancelExecution.ID} {
+			if done := send(worker, under[name][0], under[name][1], under[name][2], lease); done.status > 299 {
+				t.Errorf("%s by the worker: %d %s", name, done.status, done.body)
+			}
+		}
+	})
+}

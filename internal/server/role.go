@@ -65,8 +65,14 @@ var conditionTexts = map[wire.Condition]string{
 	wire.SharedThings:  "for all namespaces, or for the only one there is",
 }
 
-// checkConditions evaluates the conditions that concern the request. One that is satisfied is enough.
+// checkConditions evaluates the conditions that concern the request. One that is satisfied is enough. A lease makes a request one of the worker that
+// holds it, which no audit log tells of: it takes a key of a worker, whatever else the key may do.
 func (s *Server) checkConditions(ctx context.Context, x *exchange, r any) error {
+	if showsLease(r) && x.caller.roles&(wire.Work|wire.Admin) == 0 {
+		s.metrics.rejected("role")
+		return refuse("role_required", "only workers act under a lease").current("roles", (wire.Work | wire.Admin).Names()).
+			hint("leave the lease out, or use a key with role work")
+	}
 	for _, c := range x.conditions {
 		holds, err := s.holds(ctx, x, c, r)
 		if err != nil || holds {
@@ -148,19 +154,25 @@ func (x *exchange) asSubmitter() service.Caller {
 // withLease reports whether a worker sends a lease. The engine checks whether it is the right one; where it does not, it is
 // looked up.
 func (s *Server) withLease(ctx context.Context, x *exchange, r any) (bool, error) {
+	if r, ok := r.(*wire.ListLinksRequest); ok {
+		return s.holdsLease(ctx, x, r.LeaseHeader, r.Waitpoint)
+	}
+	return showsLease(r), nil
+}
+
+// showsLease reports whether a request that others than workers may send too is sent under a lease.
+func showsLease(r any) bool {
 	switch r := r.(type) {
 	case *wire.CancelRequest:
-		return !r.Body.Lease.IsZero() || !r.LeaseHeader.IsZero(), nil
+		return !r.Body.Lease.IsZero() || !r.LeaseHeader.IsZero()
 	case *wire.CloseWaitpointRequest:
-		return !r.Body.Lease.IsZero() || !r.LeaseHeader.IsZero(), nil
+		return !r.Body.Lease.IsZero() || !r.LeaseHeader.IsZero()
 	case *wire.CreateLinkRequest:
-		return !r.Body.Lease.IsZero() || !r.LeaseHeader.IsZero(), nil
+		return !r.Body.Lease.IsZero() || !r.LeaseHeader.IsZero()
 	case *wire.RevokeLinkRequest:
-		return !r.Body.Lease.IsZero() || !r.LeaseHeader.IsZero(), nil
-	case *wire.ListLinksRequest:
-		return s.holdsLease(ctx, x, r.LeaseHeader, r.Waitpoint)
+		return !r.Body.Lease.IsZero() || !r.LeaseHeader.IsZero()
 	default:
-		return false, nil
+		return false
 	}
 }
 
