@@ -349,5 +349,5 @@ func (r *runner) within(parent context.Context, d time.Duration) (context.Contex
 
 // complain logs trouble, at most once a minute while it persists.
 func (r *runner) complain(what string, err error) {
-	r.quiet.Warn("flowfabric: trouble, trying again", "call", what, "error", err)
+	r.quiet.Warn("flowfabric: request failed, retrying", "call", what, "error", err)
 }

@@ -57,7 +57,7 @@ func TestU101_a_worker_waits_until_its_namespace_has_room(t *testing.T) {
 		must[string](t)(must[*flowfabric.Run[string]](t)(flaky.Submit(ctx, w.Client, "first")).Result(ctx))
 		must[*api.Namespace](t)(w.Admin().Namespaces().Put(ctx, "default", api.NamespaceSettings{MaxWorkers: 1}, ops.AdminAction{}))
 		_, stopSecond := w.work(t, flowfabric.WorkerConfig{Instance: "i-2", Logger: book.logger(slog.LevelWarn)}, func(worker *flowfabric.Worker) { flowfabric.Handle(worker, flaky, firstFails) })
-		if why := book.await(t, "flowfabric: trouble, trying again")[0]["error"]; !strings.Contains(fmt.Sprint(why), "1 worker instances, and may have 1") {
+		if why := book.await(t, "flowfabric: request failed, retrying")[0]["error"]; !strings.Contains(fmt.Sprint(why), "1 worker instances, and may have 1") {
 			t.Error(why)
 		}
 		stopFirst()

@@ -172,12 +172,14 @@ func TestU179_a_secret_on_a_command_line_is_found(t *testing.T) {
 		{"```text\n$ kubectl create secret generic x --from-literal=key=1\n```\n", "--from-literal"},
 		{"```text\n$ docker run --env FF_BOOTSTRAP_ADMIN_KEY=\"$(cat key)\" x\n```\n", "FF_BOOTSTRAP_ADMIN_KEY"},
 		{"```text\n$ docker run -e FF_MASTER_KEY=1 x\n```\n", "FF_MASTER_KEY"},
+		{"```text\n$ curl -H @key.header http://127.0.0.1:7433/v1/whoami\n```\n", ""},
+		{"```text\n$ curl -H \"Authorization: Bearer $FF_API_KEY\" http://127.0.0.1:7433/v1/whoami\n```\n", "Authorization"},
 		{"```text\n$ flowfabric list --key \"$(cat key)\"\n```\n", "--key"},
 	}.finds(t, checkCommandLines)
 }
 
 // secretArgument finds secrets among the arguments of programs, which all users of a host can list.
-var secretArgument = regexp.MustCompile(`--from-literal\b|(?:--env|-e)[ =]FF_\w*(?:KEY|SECRET|PASSWORD)=\S|--(?:key|master-key|new-master-key|signing-secret)[ =]["'$]\S*`)
+var secretArgument = regexp.MustCompile(`--from-literal\b|(?:--env|-e)[ =]FF_\w*(?:KEY|SECRET|PASSWORD)=\S|-H "Authorization: Bearer \$|--(?:key|master-key|new-master-key|signing-secret)[ =]["'$]\S*`)
 
 func checkCommandLines(p page) (faults []string) {
 	for _, b := range p.blocks {

@@ -11,7 +11,8 @@ import (
 // words are the flags of a command, for arguments as HTTP names them.
 type words struct{ cmd *cobra.Command }
 
-// Field returns the flag for a place in a request: --namespace for header.FlowFabric-Namespace, --quota for /quotas/0/quota.
+// Field returns the flag or the argument for a place in a request: --namespace for header.FlowFabric-Namespace, --quota for /quotas/0/quota, KIND for
+// /kind.
 func (w words) Field(field string) string {
 	if header, found := strings.CutPrefix(field, "header."); found {
 		if flag := hint.Flag(header); flag != "" {
@@ -31,7 +32,20 @@ func (w words) Field(field string) string {
 			}
 		}
 	}
+	if argument := strings.ToUpper(parts[0]); len(parts) == 1 && w.takes(argument) {
+		return argument
+	}
 	return field
+}
+
+// takes reports whether the usage of the command names such an argument, as in submit KIND.
+func (w words) takes(argument string) bool {
+	for _, word := range strings.Fields(w.cmd.Use) {
+		if strings.Trim(word, "[].") == argument {
+			return true
+		}
+	}
+	return false
 }
 
 // Flag returns the flag for an argument.

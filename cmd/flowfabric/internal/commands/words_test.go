@@ -8,7 +8,7 @@ import (
 
 func TestU157_fields_are_flags_where_the_command_has_one(t *testing.T) {
 	t.Parallel()
-	cmd := &cobra.Command{}
+	cmd := &cobra.Command{Use: "submit [KIND] FILE..."}
 	for _, name := range []string{"namespace", "role", "quota", "waitpoint", "expires", "max-affected", "lane"} {
 		cmd.Flags().String(name, "", "")
 	}
@@ -18,7 +18,7 @@ func TestU157_fields_are_flags_where_the_command_has_one(t *testing.T) {
 	for field, want := range map[string]string{
 		"header.FlowFabric-Namespace": "--namespace", "header.If-None-Match": "header.If-None-Match", "/quotas/0/quota": "--quota", "/roles/0": "--role",
 		"/lane/quota/0": "--quota", "query.max_affected": "--max-affected", "waitpoint_id": "--waitpoint", "/expires_in_ms": "--expires",
-		"/tags/a": "/tags/a", "--store": "--store", "FILE": "FILE", "": "",
+		"/tags/a": "/tags/a", "/kind": "KIND", "/kind/0": "/kind/0", "query.file": "FILE", "/submit": "/submit", "--store": "--store", "FILE": "FILE", "": "",
 	} {
 		if got := (words{cmd}).Field(field); got != want {
 			t.Errorf("%q is %q, want %q", field, got, want)

@@ -163,6 +163,9 @@ func (l *loader) lines(lines []string, source string) {
 		} else if known := Variables(); !slices.Contains(known, name) && !slices.Contains(foreign, name) {
 			problem := Problem{name, "", source, unknown(name, text, known)} // without the value: it may be a secret with a misspelt name
 			if source == FromEnvironment {
+				if text == "" { // an empty variable is none
+					continue
+				}
 				l.values.ignored = append(l.values.ignored, problem)
 			} else {
 				l.problems = append(l.problems, problem)
