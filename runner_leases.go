@@ -89,6 +89,9 @@ func (r *runner) renew(ctx context.Context, tasks []*Task, leases []api.Lease) e
 	r.noteDrain(answer.Drain, answer.DrainedBy)
 	var unsure error
 	for i, renewal := range answer.Leases {
+		if i >= len(tasks) {
+			break // a server has told of more than it was asked about
+		}
 		switch cause := causeOf(renewal.Err); {
 		case renewal.Err == nil:
 			tasks[i].trusted.Store(began + r.trust)

@@ -2,6 +2,7 @@ package archtest
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -62,7 +63,7 @@ func builtIn(tree fs.FS) (found []string, err error) {
 		if slices.ContainsFunc(programs, func(begin string) bool { return bytes.HasPrefix(head[:n], []byte(begin)) }) {
 			found = append(found, name)
 		}
-		if err == io.EOF || err == io.ErrUnexpectedEOF {
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			return nil
 		}
 		return err

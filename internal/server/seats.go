@@ -54,7 +54,7 @@ func (s *seats) count(shares []share) error {
 		if s.held[one.name] >= one.most {
 			refusal := refuse("rate_limited", "the "+one.what+" has as many calls waiting as it may").after(time.Second).current("limit", one.most).hint(one.hint)
 			if one.set != "" {
-				refusal.current("setting", one.set)
+				refusal = refusal.current("setting", one.set)
 			}
 			return refusal
 		}

@@ -22,7 +22,7 @@ const (
 )
 
 // call issues a command and waits for its outcome. ok is false if there is none within the bound.
-func (w *World) call(index int, what string, run func(ctx context.Context, e *engine.Engine) (any, error)) (answer any, err error, ok bool) {
+func (w *World) call(index int, what string, run func(ctx context.Context, e *engine.Engine) (any, error)) (answer any, err error, ok bool) { //nolint:revive // ok says whether there is an answer or an error at all
 	p := w.procs[index]
 	for until := w.now() + callBound; !p.up(); {
 		if w.now() > until {
@@ -130,14 +130,14 @@ func (w *World) settleUnknown() {
 // reopen makes lanes active and releases what is held.
 func (w *World) reopen() {
 	for _, lane := range lanes() {
-		w.call(0, "activate "+lane, func(ctx context.Context, e *engine.Engine) (any, error) {
+		_, _, _ = w.call(0, "activate "+lane, func(ctx context.Context, e *engine.Engine) (any, error) {
 			return e.SetLaneState(ctx, operator(), lane, core.LaneActive, engine.Operator{})
 		})
 	}
 	w.pass(time.Duration(ttl)*time.Millisecond + quietTime) // leases end
 	for _, x := range w.records() {
 		if x.Held != nil && len(w.findings) == 0 {
-			w.call(0, "release hold", func(ctx context.Context, e *engine.Engine) (any, error) {
+			_, _, _ = w.call(0, "release hold", func(ctx context.Context, e *engine.Engine) (any, error) {
 				return e.ReleaseHold(ctx, operator(), x.ID.Given(), engine.Operator{})
 			})
 		}
@@ -348,7 +348,7 @@ func (w *World) unblock(left []*core.Execution) {
 	w.pass(time.Second)
 	for _, x := range left {
 		if x.Status == core.Suspended && len(w.findings) == 0 {
-			w.call(0, "resume", func(ctx context.Context, e *engine.Engine) (any, error) {
+			_, _, _ = w.call(0, "resume", func(ctx context.Context, e *engine.Engine) (any, error) {
 				_, _, err := e.Resume(ctx, operator(), x.ID.Given(), core.ResumeCommand{}, engine.Operator{})
 				return nil, err
 			})

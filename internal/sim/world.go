@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/clock"
-	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/store/memory"
 )
@@ -61,9 +60,6 @@ func newWorld(seed uint64, processes int) *World {
 
 // now is the present moment, since the history began.
 func (w *World) now() time.Duration { return clock.System().Now().Sub(w.began) }
-
-// storeNow is the store's clock.
-func (w *World) storeNow() base.Time { return base.TimeOf(clock.System().Now()) }
 
 // record adds a line to the history.
 func (w *World) record(format string, args ...any) {

@@ -99,7 +99,7 @@ func beforeLastStep() (string, error) {
 	}
 	added, err := output(exec.Command("git", "log", "--diff-filter=A", "--format=%H", "-1", "--", slices.Max(names)))
 	if err != nil || strings.TrimSpace(added) == "" {
-		return "", fmt.Errorf("the sources have no history that says where to find the older program: run it in a clone (%v)", err)
+		return "", fmt.Errorf("the sources have no history that says where to find the older program: run it in a clone (%v)", err) //nolint:errorlint // err may be nil
 	}
 	before, err := output(exec.Command("git", "rev-parse", "--verify", "--quiet", strings.TrimSpace(added)+"^"))
 	if err != nil {

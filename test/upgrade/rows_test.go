@@ -24,7 +24,7 @@ func unpacked(t *testing.T, name string) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Close() //nolint:errcheck // it is only read
+	defer file.Close()
 	text, err := gzip.NewReader(file)
 	if err != nil {
 		t.Fatal(err)

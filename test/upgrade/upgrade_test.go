@@ -35,7 +35,7 @@ const shouts = "shouts"
 // load submits work through all servers and works it off, until it is told to stop.
 type load struct {
 	t      *testing.T
-	ctx    context.Context
+	ctx    context.Context //nolint:containedctx // all that the load does ends with it
 	client *flowfabric.Client
 	roads  *roads
 	db     *sql.DB // of the store
@@ -162,7 +162,7 @@ func (l *load) worker() *flowfabric.Worker {
 		if err != nil {
 			return "", err
 		}
-		defer tx.Rollback() //nolint:errcheck // nothing, or what was refused
+		defer tx.Rollback() // nothing, or what was refused
 		if _, err := tx.ExecContext(ctx, "insert into written (name) values ('"+in+"')"); err != nil {
 			return "", err
 		}

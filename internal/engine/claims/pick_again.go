@@ -69,7 +69,7 @@ func (k *pick) fingerprint(seed maphash.Seed) uint64 {
 	var buf []byte
 	put := func(numbers ...int64) {
 		for _, n := range numbers {
-			buf = binary.LittleEndian.AppendUint64(buf, uint64(n)) //nolint:gosec // G115: a hash
+			buf = binary.LittleEndian.AppendUint64(buf, uint64(n))
 		}
 	}
 	put(int64(len(k.calls)), int64(len(k.lapsed)), int64(len(k.asked)))

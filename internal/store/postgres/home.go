@@ -37,7 +37,7 @@ const (
 func (s *Store) lockSchema(ctx context.Context, tx pgx.Tx) error {
 	sum := fnv.New32a()
 	_, _ = sum.Write([]byte(s.cfg.Schema))
-	if _, err := tx.Exec(ctx, s.cold["schema_lock"], int32(schemaLock), int32(sum.Sum32())); err != nil { //nolint:gosec // G115: any 32 bits will do
+	if _, err := tx.Exec(ctx, s.cold["schema_lock"], int32(schemaLock), int32(sum.Sum32())); err != nil { // any 32 bits will do
 		return err
 	}
 	if s.olderIn == "" && !s.unsettled {

@@ -3,6 +3,7 @@ package postgres
 import (
 	"bytes"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,8 +19,8 @@ func tomorrow(t *testing.T) (added, taken []migration) {
 		t.Fatal(err)
 	}
 	n := len(steps)
-	added = append(steps, migration{version: n + 1, name: "more.sql", text: "alter table {schema}.lane add column more int"})
-	taken = append(added[:n+1:n+1], migration{version: n + 2, name: "less.sql", text: "alter table {schema}.lane drop column since", needs: n + 1})
+	added = slices.Concat(steps, []migration{{version: n + 1, name: "more.sql", text: "alter table {schema}.lane add column more int"}})
+	taken = slices.Concat(added, []migration{{version: n + 2, name: "less.sql", text: "alter table {schema}.lane drop column since", needs: n + 1}})
 	return added, taken
 }
 
@@ -193,7 +194,7 @@ func TestU265_outcomes_in_a_transaction_wait_until_every_program_understands_the
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer tx.Rollback(t.Context()) //nolint:errcheck // nothing is kept
+		defer tx.Rollback(t.Context()) // nothing is kept
 		for i, to := range []store.TxOutcomes{after, external} {
 			_, err := to.LockTx(t.Context(), tx, base.UUID{1}, nil, nil)
 			codes[i] = base.CodeOf(err)

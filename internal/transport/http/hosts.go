@@ -116,7 +116,7 @@ func (h *hosts) answered(o *host, now time.Time) {
 
 // failed records that a server gave no answer to a try that began in a life of it, and gives up the tries that still wait. It reports
 // whether another one can be tried at once.
-func (h *hosts) failed(o *host, life context.Context, now time.Time) (another bool) {
+func (h *hosts) failed(o *host, life context.Context, now time.Time) (another bool) { //nolint:revive // life is compared, and nothing runs under it
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.several() {
