@@ -89,21 +89,19 @@ func (r *runner) renew(ctx context.Context, tasks []*Task, leases []api.Lease) e
 	r.noteDrain(answer.Drain, answer.DrainedBy)
 	var unsure error
 	for i, renewal := range answer.Leases {
-		if i >= len(tasks) {
-			break // a server has told of more than it was asked about
-		}
+		task := tasks[i] //nolint:gosec // G602: Heartbeat refuses an answer with another number of leases
 		switch cause := causeOf(renewal.Err); {
 		case renewal.Err == nil:
-			tasks[i].trusted.Store(began + r.trust)
-			tasks[i].joined.Store(false) // no transaction holds it
+			task.trusted.Store(began + r.trust)
+			task.joined.Store(false) // no transaction holds it
 		case heldByTx(renewal.Err): // as long as one does, the lease cannot be taken over
-			tasks[i].trusted.Store(began + r.trust)
-			tasks[i].joined.Store(true)
-		case tasks[i].left.Load() != nil && errors.Is(cause, ErrLeaseLost): // the handler has ended it, and may take its time to return
-			tasks[i].trusted.Store(never)
+			task.trusted.Store(began + r.trust)
+			task.joined.Store(true)
+		case task.left.Load() != nil && errors.Is(cause, ErrLeaseLost): // the handler has ended it, and may take its time to return
+			task.trusted.Store(never)
 			r.lookBy(0)
 		case cause != nil:
-			tasks[i].lose(tasks[i].sharpen(cause, r.now()))
+			task.lose(task.sharpen(cause, r.now()))
 		default:
 			unsure = renewal.Err
 		}

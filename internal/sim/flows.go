@@ -168,7 +168,7 @@ func spawn(w *World, r *rand.Rand) {
 func (w *World) seal() {
 	for _, f := range w.journal.flows {
 		if !f.sealed && len(w.findings) == 0 {
-			w.call(0, "seal", func(ctx context.Context, e *engine.Engine) (any, error) {
+			_, _, _ = w.call(0, "seal", func(ctx context.Context, e *engine.Engine) (any, error) {
 				return e.ExtendFlow(ctx, client(""), core.FlowExtension{Flow: f.id.Given(), Seal: true})
 			})
 		}
