@@ -25,6 +25,31 @@ func TestS46_what_is_blocked_is_found_by_a_process_that_knows_nothing(t *testing
 	})
 }
 
+// The younger of two stays where it was when the older is blocked (S19): a process that starts finds it first, and a survey finds the other.
+func TestS6_S46_what_is_blocked_comes_before_younger_work_in_a_process_that_knows_nothing(t *testing.T) {
+	t.Parallel()
+	for name, q := range map[string]core.QuotaSettings{"slots": {ConcurrencyLimit: 1}, "rate": {RateLimit: 1, WindowMS: base.Second}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onStoresWith(t, engine.Config{Clock: turned}, func(t *testing.T, w *world) {
+				w.quota("q", q)
+				running := w.started(underQuota(""))
+				id := w.submit(underQuota(""))
+				w.turn(1)
+				w.submit(underQuota(""))
+				w.nothing()
+				w.blockedOn(id, name+":q")
+				w.complete(running)
+				w.turn(2 * base.Second)
+				w.restart()
+				tasks := w.take(ask())
+				same(t, "taken", len(tasks), 1)
+				same(t, "the older one", given(tasks[0]), id)
+			})
+		})
+	}
+}
+
 func TestS46_one_that_is_blocked_alone_starts_when_there_is_room(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {

@@ -171,6 +171,9 @@ func (k *pick) fill(ctx context.Context, u *txn.Tx) error {
 	if k.beyond && len(k.full) > 0 {
 		return &store.Fault{Kind: store.Retry, Err: errLookApart}
 	}
+	if k.overtakes() {
+		return &store.Fault{Kind: store.Retry, Err: errLookBlocked}
+	}
 	for _, tasks := range k.given {
 		assumeRoom(u, tasks)
 	}
@@ -285,6 +288,7 @@ func (k *pick) sort(u *txn.Tx) {
 // learn updates what the picker knows of the queues after a commit. What was seen of a queue is void if something was filed there meanwhile. The
 // picker's lock is held.
 func (k *pick) learn() {
+	k.p.repeated = false
 	k.learnAside()
 	k.noteLooks()
 	k.learnSizes()

@@ -2,6 +2,7 @@ package claims
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -220,6 +221,40 @@ func (k *pick) learnBlocks() {
 			k.found = k.found || q.takes()
 		}
 	}
+}
+
+// errLookBlocked is why a look is repeated whose survey has found blocked executions that may come first. What the survey saw is kept.
+var errLookBlocked = errors.New("what is blocked may come before what was found")
+
+// overtakes reports whether the look has given out rows although its survey found rows of the same calls under block numbers that it did not ask,
+// as after a start, or when another process has blocked them. Their key may have room by now, and they may come first (S6).
+func (k *pick) overtakes() bool {
+	if len(k.given) == 0 || len(k.blocks) == 0 {
+		return false
+	}
+	k.p.mu.Lock()
+	defer k.p.mu.Unlock()
+	if k.p.repeated { // not twice in a row, whatever keeps the queue from being asked
+		return false
+	}
+	asked := k.byID()
+	return slices.ContainsFunc(k.survey, func(class *core.Class) bool {
+		return k.p.openLane(class.Lane) && slices.ContainsFunc(k.blocks[class.ID], func(block int32) bool {
+			id := queueID{class.ID, block}
+			q := k.p.queues[id]
+			return asked[id] == nil && (q == nil || q.full == "") && k.givesBeside(class)
+		})
+	})
+}
+
+// givesBeside reports whether a call got something that may take from the class too.
+func (k *pick) givesBeside(class *core.Class) bool {
+	for call, tasks := range k.given {
+		if len(tasks) > 0 && call.matches(class) && txn.Contains(call.req.Lanes, class.Lane) {
+			return true
+		}
+	}
+	return false
 }
 
 // waitBehind passes over the queues, of a class that was asked, whose executions are blocked on one of the keys. The picker's lock is held.

@@ -42,28 +42,29 @@ type picker struct {
 	turns   core.Turns
 	lastFor string // lane served last (S18)
 
-	mu      sync.Mutex
-	closed  bool
-	waiting []*claim // in order of arrival
-	queues  map[queueID]*classQueue
-	full    map[string]map[*classQueue]bool // queues that are passed over, by the admission key that has no room for them
-	lapses  lapses                          // when such keys have room again by themselves
-	skipped map[string]map[*classQueue]bool // queues of which single rows were passed over, by the row that others hold (heldKey)
-	freed   map[string]bool                 // keys that got room since the pick under way began; "*": all
-	armed   sync.Map                        // rates for which a timer is armed, with its time
-	apart   bool                            // some rows have no room, or others hold them: each queue is asked for all that is wanted, and not all together
-	surveys uint64                          // how often executions may have been blocked by other processes
-	matched map[string]*matchedQueues       // by claim.filter
-	taking  map[*pick]bool                  // picks under way that have taken queues out of the order of matched
-	news    queueNews                       // news that not all of matched have read
-	polls   uint64                          // number of polls that have asked about queues
-	keyed   map[string]*keyedClasses        // by lane
-	era     int64                           // era of the dictionary that matched and keyed were built from
-	looks   map[string]*workerLiveness      // by instance; an instance that is missing must be looked at
-	pause   time.Time                       // after a failure of the store: no pick before this time
-	run     lookRun                         // looks that follow each other without a pause
-	aside   map[base.UUID]*aside            // rows that made picks panic
-	alone   int                             // number of rounds that serve one call each, because one of the calls makes picks panic
+	mu       sync.Mutex
+	closed   bool
+	waiting  []*claim // in order of arrival
+	queues   map[queueID]*classQueue
+	full     map[string]map[*classQueue]bool // queues that are passed over, by the admission key that has no room for them
+	lapses   lapses                          // when such keys have room again by themselves
+	skipped  map[string]map[*classQueue]bool // queues of which single rows were passed over, by the row that others hold (heldKey)
+	freed    map[string]bool                 // keys that got room since the pick under way began; "*": all
+	armed    sync.Map                        // rates for which a timer is armed, with its time
+	apart    bool                            // some rows have no room, or others hold them: each queue is asked for all that is wanted, and not all together
+	repeated bool                            // the last look was given up for what its survey found (overtakes)
+	surveys  uint64                          // how often executions may have been blocked by other processes
+	matched  map[string]*matchedQueues       // by claim.filter
+	taking   map[*pick]bool                  // picks under way that have taken queues out of the order of matched
+	news     queueNews                       // news that not all of matched have read
+	polls    uint64                          // number of polls that have asked about queues
+	keyed    map[string]*keyedClasses        // by lane
+	era      int64                           // era of the dictionary that matched and keyed were built from
+	looks    map[string]*workerLiveness      // by instance; an instance that is missing must be looked at
+	pause    time.Time                       // after a failure of the store: no pick before this time
+	run      lookRun                         // looks that follow each other without a pause
+	aside    map[base.UUID]*aside            // rows that made picks panic
+	alone    int                             // number of rounds that serve one call each, because one of the calls makes picks panic
 }
 
 // workerLiveness says when the record of an instance must be read again, so that its claims keep it alive (S50). Between the two times a waiting
@@ -408,6 +409,9 @@ func (p *picker) failed(pick *pick, err error) bool {
 	kind := store.FaultOf(err)
 	if p.apart = p.apart || errors.Is(err, errLookApart); !errors.Is(err, errLookApart) {
 		p.forgetSlots(pick)
+	}
+	if p.repeated = errors.Is(err, errLookBlocked); p.repeated {
+		pick.learnBlocks()
 	}
 	pick.putBack()
 	for _, call := range pick.calls {

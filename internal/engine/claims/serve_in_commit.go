@@ -154,6 +154,7 @@ func (p *picker) served(u *txn.Tx, k *pick) {
 	k.grant(u)
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.repeated = false
 	k.learn()
 	for _, call := range k.calls {
 		call.lookedFor()
@@ -168,6 +169,9 @@ func (p *picker) rolledBack(k *pick, err error) {
 	defer p.mu.Unlock()
 	if p.apart = p.apart || errors.Is(err, errLookApart); !errors.Is(err, errLookApart) {
 		p.forgetSlots(k)
+	}
+	if p.repeated = errors.Is(err, errLookBlocked); p.repeated {
+		k.learnBlocks()
 	}
 	k.putBack()
 	p.unserved(k.calls, err)
