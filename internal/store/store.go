@@ -137,8 +137,9 @@ type Want struct {
 	Owned []Owned
 	// Blocks lists classes for which the block numbers above 0 with rows in the queue are returned. They are read after every lock is taken, at the
 	// cost of one step per number, regardless of the number of rows.
-	Blocks []int32
-	Inbox  int // up to so many submissions of the inbox (L88); those held by others are skipped
+	Blocks     []int32
+	Inbox      int       // up to so many rows of the inbox (L88), by their ids; those held by others are skipped
+	InboxAfter base.UUID // only rows behind this one
 }
 
 // Key names an idempotency key (L82). Space separates those of flows from those of executions.

@@ -2,6 +2,7 @@ package txn
 
 import (
 	"context"
+	"errors"
 
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -32,20 +33,24 @@ func (e *Engine) Appeared(ctx context.Context, id base.UUID) bool {
 }
 
 // ProcessBeside runs commands as a batch of their own, in the goroutine of the caller, beside those of the committer. A command that needs a row which
-// another transaction holds fails and does not wait: the caller may itself be one that waits for held rows. It returns an error of the batch.
-func (e *Engine) ProcessBeside(cmds []Command) (err error) {
+// another transaction holds fails and does not wait: the caller may itself be one that waits for held rows. It returns the errors of the commands.
+func (e *Engine) ProcessBeside(cmds []Command) error {
+	return errors.Join(e.ProcessEachBeside(cmds)...)
+}
+
+// ProcessEachBeside is ProcessBeside, and returns one error for each command.
+func (e *Engine) ProcessEachBeside(cmds []Command) []error {
 	batch := make([]*Request, len(cmds))
 	for i, cmd := range cmds {
 		batch[i] = e.beside(cmd)
 	}
 	e.Process(batch)
-	for _, r := range batch {
+	errs := make([]error, len(batch))
+	for i, r := range batch {
 		<-r.Done
-		if r.Err != nil {
-			err = r.Err
-		}
+		errs[i] = r.Err
 	}
-	return err
+	return errs
 }
 
 func (e *Engine) beside(cmd Command) *Request {

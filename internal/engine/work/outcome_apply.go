@@ -116,6 +116,7 @@ func (o *outcomes) Decide(u *txn.Tx) error {
 	if ent == nil || !store.Carries(ent.Exec.Version) || doc == nil || !bytes.Equal(doc.Body, o.body) {
 		return nil
 	}
+	u.At("outcome", o.id)
 	now := u.Now
 	for i, cmd := range o.cmds {
 		u.Now = o.left[i].At

@@ -22,12 +22,12 @@ type Work struct {
 	Drains *drains
 	Fleet  workerBounds
 
-	ingesting txn.CallLock // held while submissions are ingested
+	inbox ingester
 }
 
 // New makes the room of work, and registers it with the kernel.
 func New(e *waits.Waits) *Work {
-	w := &Work{Waits: e, Drains: newDrains(), ingesting: txn.NewCallLock()}
+	w := &Work{Waits: e, Drains: newDrains(), inbox: ingester{lock: txn.NewCallLock()}}
 	w.Ready.e = w
 	w.Fleet.e = w
 	e.OnInbox(w.ingestAll)

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"math"
@@ -325,7 +326,11 @@ func inboxLock(id base.ID) store.Lock {
 
 // inbox takes submissions that no other transaction takes.
 func (l *load) inbox() {
-	for _, row := range l.rows().inbox {
+	behind := func(a, b store.InboxRow) int { return bytes.Compare(a.ID.UUID[:], b.ID.UUID[:]) }
+	for _, row := range slices.SortedFunc(slices.Values(l.rows().inbox), behind) {
+		if bytes.Compare(row.ID.UUID[:], l.want.InboxAfter[:]) <= 0 {
+			continue
+		}
 		if len(l.out.Inbox) == l.want.Inbox {
 			return
 		}

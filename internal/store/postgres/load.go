@@ -118,7 +118,7 @@ func (l *load) add(t *trip) {
 		t.add(l.either("take_inbox", "read_inbox"), func(r row) error {
 			l.out.Inbox = append(l.out.Inbox, store.InboxRow{ID: r.id(0, 1), Body: r.blob(2)})
 			return nil
-		}, integer(int32(w.Inbox)))
+		}, integer(int32(w.Inbox)), w.InboxAfter[:])
 	}
 	t.add("clock", func(r row) error {
 		l.out.Now, l.out.Dictionary, l.out.Incarnation = r.time(0), r.bigint(1), l.m.name(r[2])

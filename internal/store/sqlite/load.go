@@ -35,7 +35,7 @@ func (s *Store) load(c *conn, want *store.Want, to *store.Loaded, why purpose) e
 		func() error { return loadScans(c, want.Scans, to) },
 		func() error { return loadOwned(c, want.Owned, to) },
 		func() error { return loadBlocks(c, want.Blocks, to) },
-		func() error { return loadInbox(c, want.Inbox, to) },
+		func() error { return loadInbox(c, want.Inbox, want.InboxAfter, to) },
 	} {
 		if err := part(); err != nil {
 			return err

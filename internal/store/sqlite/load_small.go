@@ -139,12 +139,12 @@ func loadBlocks(c *conn, classes []int32, to *store.Loaded) error {
 	}, numbersOf(slices.Compact(classes)))
 }
 
-func loadInbox(c *conn, limit int, to *store.Loaded) error {
+func loadInbox(c *conn, limit int, after base.UUID, to *store.Loaded) error {
 	if limit == 0 {
 		return nil
 	}
 	return c.each("load inbox", func(r row) error {
 		to.Inbox = append(to.Inbox, store.InboxRow{ID: base.ID{N: uint8(r.Int(1)), UUID: r.uuid(0)}, Body: r.Bytes(2)})
 		return nil
-	}, int64(limit))
+	}, after[:], int64(limit))
 }

@@ -1,7 +1,9 @@
 package storetest
 
 import (
+	"bytes"
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -20,6 +22,7 @@ func inboxTests() []test {
 		{"L88: what the transaction itself has left is there", submitTwiceInOne, submitsTx},
 		{"L88: a submission without a body is only looked for", submitLooksOnly, submitsTx},
 		{"L88: a transaction of another database is refused", submitWrongDatabase, submitsTx},
+		{"L88: the inbox is read page by page, by ids", inboxPages, submitsTx},
 		{"L88: submissions that another transaction ingests are passed over", inboxPassesOverHeld, submitsTx},
 		{"L88: an open transaction of a user holds up no other submission", openSubmissionHoldsUpNobody, sharedTx},
 	}
@@ -236,6 +239,26 @@ func submitWrongDatabase(t *testing.T, f Factory) {
 		t.Fatal("something that is no transaction was accepted")
 	}
 	g.equal("inbox", 0, len(g.inbox(ctx)))
+}
+
+func inboxPages(t *testing.T, f Factory) {
+	ctx, g := startInbox(t, f)
+	rows := []store.InboxRow{g.row("a"), g.row("b"), g.row("c")}
+	for _, row := range rows {
+		g.submit(ctx, t, nil, row, true)
+	}
+	slices.SortFunc(rows, func(a, b store.InboxRow) int { return bytes.Compare(a.ID.UUID[:], b.ID.UUID[:]) })
+	page := func(n int, after base.UUID) []store.InboxRow {
+		want := store.Want{Inbox: n, InboxAfter: after}
+		read := g.read(ctx, want).Inbox
+		tx, locked := g.begin(ctx, want)
+		tx.Rollback(ctx)
+		g.equal("the same page, locked", read, locked.Inbox)
+		return read
+	}
+	g.equal("the first page", rows[:2], page(2, base.UUID{}))
+	g.equal("the second", rows[2:], page(2, rows[1].ID.UUID))
+	g.equal("what is behind all", 0, len(page(2, rows[2].ID.UUID)))
 }
 
 func inboxPassesOverHeld(t *testing.T, f Factory) {

@@ -170,7 +170,7 @@ cross join lateral (select * from {schema}.doc o where o.owner = w.owner and o.k
 order by w.place, d.key;
 
 -- name: take_inbox
-select id, n, body from {schema}.inbox order by id limit $1::int for update skip locked;
+select id, n, body from {schema}.inbox where id > $2::uuid order by id limit $1::int for update skip locked;
 
 -- name: read_inbox
-select id, n, body from {schema}.inbox order by id limit $1::int;
+select id, n, body from {schema}.inbox where id > $2::uuid order by id limit $1::int;

@@ -88,7 +88,7 @@ insert into ff_counter (key, n) values (?, ?) on conflict (key) do update set n 
 delete from ff_counter where key = ? and n = 0;
 
 -- name: load inbox
-select id, n, body from ff_inbox order by seq limit ?;
+select id, n, body from ff_inbox where id > ? order by id limit ?;
 
 -- name: insert inbox
 insert into ff_inbox (id, n, body) values (?, ?, ?);
