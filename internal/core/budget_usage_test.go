@@ -508,6 +508,22 @@ func TestB25_BI7_releases_touch_one_execution_and_the_current_epoch(t *testing.T
 	wantCode(t, err, base.CodeBudgetNotFound)
 }
 
+func TestB25_a_release_gives_an_ancestor_nothing_that_its_own_ledger_does_not_hold(t *testing.T) {
+	t.Parallel()
+	k := openBank(t)
+	top := k.open(`{"name":"top","dimensions":{"tokens":{"hard":100}}}`)
+	low := k.open(`{"name":"low","dimensions":{"tokens":{"hard":80}}}`, top)
+	a, b := k.running(`{}`, low, top), k.running(`{}`, low, top)
+	must[UsageOutcome](t)(k.report(a, a.fence(), amounts("tokens", 30)))
+	if err := k.do(func(fx *Effects) error { return k.books.Reset(fx, top) }); err != nil {
+		t.Fatal(err)
+	}
+	must[UsageOutcome](t)(k.report(b, b.fence(), amounts("tokens", 20)))
+	sameAmounts(t, "released", k.release(low, a.x.ID), amounts("tokens", 30))
+	k.want(low, "tokens", 20, 0, 0)
+	k.want(top, "tokens", 20, 0, 0) // what b used since the reset
+}
+
 func TestB26_BI5_a_dedup_key_books_once(t *testing.T) {
 	t.Parallel()
 	k := openBank(t)

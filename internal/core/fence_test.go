@@ -53,6 +53,21 @@ func TestL34_each_part_of_the_fence_counts_and_a_correct_call_afterwards_still_w
 	}
 }
 
+func TestL34_the_epoch_of_an_earlier_lease_does_not_pass_beside_the_lease_of_today(t *testing.T) {
+	t.Parallel()
+	for _, operation := range workerCommands {
+		s := begin(t, tablePolicy)
+		earlier := s.claim()
+		s.pass(30 * base.Second)
+		f := s.claim()
+		err := wantCode(t, s.run(operation, Fence{f.LeaseID, earlier.Epoch, f.AttemptID}), base.CodeStaleLease)
+		if err.Details["part"] != "lease_epoch" {
+			t.Errorf("%s: %v", operation, err.Details)
+		}
+		wantCode(t, s.run(operation, f), "")
+	}
+}
+
 func TestL34_an_old_fence_is_refused_after_retry_reclaim_replay_and_cancel(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -33,6 +33,17 @@ func TestL139_policy_before_lane_before_default_each_by_status(t *testing.T) {
 	}
 }
 
+func TestL139_retention_counts_from_the_end(t *testing.T) {
+	t.Parallel()
+	s := begin(t, tablePolicy)
+	s.pass(base.Hour)
+	must[bool](t)(s.cancel(nil))
+	at, ok := s.x.RemoveAt(&LaneSettings{}, DefaultRetention())
+	if want := s.x.CreatedAt.Add(base.Hour + 7*base.Day); !ok || at != want {
+		t.Errorf("removed at %s, want %s", at, want)
+	}
+}
+
 func TestL139_L140_the_time_of_a_member_counts_from_the_end_of_its_flow_or_its_own_whichever_is_later(t *testing.T) {
 	t.Parallel()
 	x := broughtTo(t, tablePolicy, Succeeded).x
