@@ -12,7 +12,7 @@ import (
 // SubmitSQLTx submits inside the caller's own transaction on the file of the store: the execution exists iff that commits. A refusal
 // leaves the transaction usable.
 //
-// SQLite notifies nobody of a commit. The engine of this process looks for the work from this call on, first after a millisecond and then less and
+// SQLite has no notifications. The engine of this process looks for the work from this call on, first after a millisecond and then less and
 // less often: the work starts within milliseconds of the commit of a short transaction, and at most an eighth of the time late for which
 // a longer one was open, never more than a second. A client of Connect submits so too, and there the server finds the work
 // within a second. In both cases Client.Nudge after the commit makes it start at once.

@@ -51,7 +51,7 @@ func TestU101_a_namespace_has_as_many_worker_instances_as_it_may_and_those_work_
 	})
 }
 
-// What is gone must keep nobody out, though its record is shown for a day (S54).
+// What is gone must keep no worker out, though its record is shown for a day (S54).
 func TestU101_S54_dead_instances_make_room_for_new_ones_and_the_oldest_first(t *testing.T) {
 	t.Parallel()
 	onStoresWith(t, engine.Config{Clock: turned}, func(t *testing.T, w *world) {

@@ -66,7 +66,7 @@ var conditionTexts = map[wire.Condition]string{
 }
 
 // checkConditions evaluates the conditions that concern the request. One that is satisfied is enough. A lease makes a request one of the worker that
-// holds it, which no audit log tells of: it takes a key of a worker, whatever else the key may do.
+// holds it, of which the audit log has no row: it takes a key of a worker, whatever else the key may do.
 func (s *Server) checkConditions(ctx context.Context, x *exchange, r any) error {
 	if showsLease(r) && x.caller.roles&(wire.Work|wire.Admin) == 0 {
 		s.metrics.rejected("role")

@@ -53,7 +53,7 @@ func streams(t *testing.T, w *world) misbehaving {
 			defer never.Close()
 			body = struct {
 				io.Reader
-				io.Closer // of a body that nobody waits for
+				io.Closer // of a body that no reader waits for
 			}{io.MultiReader(strings.NewReader(r.body[:sent]), rest), rest}
 		case r.body != "":
 			body = &cut{text: strings.NewReader(r.body[:sent]), reset: reset, reached: ctx.Done()}

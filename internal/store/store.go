@@ -444,7 +444,7 @@ type Hint struct {
 // TxSubmitter is implemented by stores that accept a submission inside the user's own transaction (L88). tx is a pgx.Tx or a *sql.Tx on this
 // store's database.
 type TxSubmitter interface {
-	// SubmitTx inserts the key (nil: none) and the inbox row, and nothing else; whoever listens gets a hint when the transaction commits. If the key or, failing that, the id exists already, it inserts
+	// SubmitTx inserts the key (nil: none) and the inbox row, and nothing else; listeners get a hint when the transaction commits. If the key or, failing that, the id exists already, it inserts
 	// nothing and returns the existing one (L80). A row without a body is never inserted, only looked up. A transaction on another database is code
 	// wrong_database. After a refusal the transaction can continue.
 	SubmitTx(ctx context.Context, tx any, key *KeyRow, row InboxRow) (existing *Existing, err error)

@@ -75,7 +75,7 @@ func talk(goOn bool) func(w *flowfabric.Worker) {
 	}
 }
 
-// kinds that nobody works on until the story goes on have a lane of their own.
+// kinds that no worker takes until the story goes on have a lane of their own.
 const later = "later"
 
 // tell writes work in every state and returns it by name.

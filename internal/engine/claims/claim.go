@@ -57,7 +57,7 @@ func (e *Claims) Claim(ctx context.Context, c txn.Caller, r txn.ClaimRequest) (a
 	if err != nil {
 		return txn.ClaimAnswer{}, err
 	}
-	if !call.grants() { // which registers nobody
+	if !call.grants() { // which registers no instance
 		if err := e.Fleet.Admit(ctx, call.req.Namespaces, call.req.InstanceID); err != nil { // a claim registers its instance (S50)
 			return txn.ClaimAnswer{}, err
 		}

@@ -321,7 +321,7 @@ func (p *picker) serve(calls []*claim) bool {
 	}
 	answered := false
 	// The leases are committed. If a panic interrupts what follows, the calls that were not answered may have leases, so they must not be served as
-	// new ones: they are told that the outcome is unknown, and a repeat under their key gets the same leases. What the cache learned may be half of
+	// new ones: they get the error that the outcome is unknown, and a repeat under their key gets the same leases. What the cache learned may be half of
 	// it, so it is dropped.
 	if lost := p.e.Guard(txn.InClaim, func() { answered = p.concludeAll(pick) }); lost != nil {
 		for _, call := range calls {

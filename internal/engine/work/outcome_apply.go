@@ -148,7 +148,7 @@ func (o *outcomes) prolong(u *txn.Tx, ent *txn.Row) {
 	_ = ent.Exec.Renew(fx, last.Fence, 0) // a lease that is another one by now is not renewed
 }
 
-// quarantine reports an outcome that was accepted and cannot be applied. Its transaction is committed, and nobody waits for an answer.
+// quarantine reports an outcome that was accepted and cannot be applied. Its transaction is committed, and no caller waits for an answer.
 func (o *outcomes) quarantine(u *txn.Tx, why error) {
 	u.Changes.Events = append(u.Changes.Events, txn.Quarantined(o.id, base.CodeOf(why), 1, u.Now, 0))
 	u.After = append(u.After, func() {

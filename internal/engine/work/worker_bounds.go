@@ -42,7 +42,7 @@ type fleetLimit struct {
 }
 
 // Admit refuses an instance that is not known yet if none of the namespaces that it would serve may have another one: namespace_limit_exceeded. No
-// namespaces mean all of them: nobody's bound applies to an instance for all. It must be asked before the command is queued: a refusal among
+// namespaces mean all of them: the bound of no namespace applies to an instance for all. It must be asked before the command is queued: a refusal among
 // the commands of a batch makes the batch run twice.
 func (b *workerBounds) Admit(ctx context.Context, namespaces []string, instanceID string) error {
 	if len(namespaces) == 0 || b.knows(namespaces, instanceID) {

@@ -8,7 +8,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// SQLite notifies nobody of a commit. The store knows when a user's own transaction has left a submission through this process, and from then on looks
+// SQLite has no notifications. The store knows when a user's own transaction has left a submission through this process, and from then on looks
 // for it: after a millisecond, and later whenever the wait has become an eighth longer. So work starts at most an eighth of the time late
 // for which the transaction was open after its submission. Transactions that are open for longer than eight seconds, or that submit in another process,
 // are left to the poll.
