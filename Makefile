@@ -87,7 +87,7 @@ help: ## list the targets
 .PHONY: test
 test: $(TALLY) modules ## all tests on every store, the concurrent code under the race detector too
 	@go build ./...
-	@$(PGCLUSTER) $(TALLY) -at-once=2 \
+	@$(PGCLUSTER) $(TALLY) -at-once=2 -names=bin/tests.txt \
 		   $(LEAN) $(BOUNDS) -skip '$(VOLUME)|$(SHARED_ON_POSTGRES)' $(ENGINE) \
 		-- $(LEAN) $(BOUNDS) -p 2 $(OTHERS) \
 		-- $(DETECTED) $(BOUNDS) -run '$(SHARED)' -skip '$(VOLUME)|$(RULED_ON_SQLITE)' $(ENGINE) \
