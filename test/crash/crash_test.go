@@ -75,7 +75,7 @@ func finishAndCheck(t *testing.T, store string, b *book) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
-	client, err := embedded.Open(ctx, store)
+	client, err := embedded.Open(ctx, store, embedded.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
