@@ -32,10 +32,10 @@ func start(ctx context.Context, c *flowfabric.Client) (*flowfabric.Run[string], 
 }
 
 func Example_readme() {
+	client, stop := begin(context.Background(), func(w *flowfabric.Worker) { flowfabric.Handle(w, Pay, pay) })
+	defer stop()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	client, stop := begin(ctx, func(w *flowfabric.Worker) { flowfabric.Handle(w, Pay, pay) })
-	defer stop()
 	run, err := start(ctx, client)
 	if err != nil {
 		fmt.Println(err)
