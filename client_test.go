@@ -32,9 +32,10 @@ func TestU132_two_option_structs_are_refused(t *testing.T) {
 	t.Parallel()
 	w := openSQLite(t, engine.Hooks{})
 	ctx := inTime(t)
+	_, openErr := embedded.Open(ctx, "sqlite:"+filepath.Join(t.TempDir(), "x.db"), embedded.Config{}, embedded.Config{})
 	_, pageErr := w.Executions().Page(ctx, ops.ListOptions{}, ops.ListOptions{})
 	_, holdErr := w.Operate().Hold(ctx, "x", ops.Action{}, ops.Action{})
-	for name, err := range map[string]error{"Page": pageErr, "Hold": holdErr} {
+	for name, err := range map[string]error{"Open": openErr, "Page": pageErr, "Hold": holdErr} {
 		if flowfabric.CodeOf(err) != "invalid_argument" {
 			t.Errorf("%s with two option structs: %v, want invalid_argument", name, err)
 		}
@@ -82,7 +83,7 @@ func TestU132_option_structs_of_a_submit_are_merged_and_the_later_ones_win(t *te
 func TestU132_an_address_that_is_no_store_is_refused_with_a_hint(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{"", "app.db", "mysql://x", "sqlite:"} {
-		_, err := embedded.Open(inTime(t), address, embedded.Config{})
+		_, err := embedded.Open(inTime(t), address)
 		var refusal *flowfabric.Error
 		if !errors.As(err, &refusal) || refusal.Code != "invalid_argument" || refusal.Field != "store" {
 			t.Errorf("Open(%q) = %v, want invalid_argument of store", address, err)
@@ -93,7 +94,7 @@ func TestU132_an_address_that_is_no_store_is_refused_with_a_hint(t *testing.T) {
 func TestU133_a_second_open_of_a_file_is_store_locked(t *testing.T) {
 	t.Parallel()
 	w := openSQLite(t, engine.Hooks{})
-	_, err := embedded.Open(inTime(t), w.url, embedded.Config{})
+	_, err := embedded.Open(inTime(t), w.url)
 	if flowfabric.CodeOf(err) != "store_locked" || !errors.Is(err, flowfabric.ErrConflict) {
 		t.Fatalf("second Open = %v, want store_locked", err)
 	}
@@ -361,7 +362,7 @@ func TestU136_an_execution_that_ended_otherwise_gives_an_execution_error(t *test
 
 func TestU136_a_wait_ends_with_its_context_and_with_the_client(t *testing.T) {
 	t.Parallel()
-	client := must[*flowfabric.Client](t)(embedded.Open(inTime(t), "sqlite:"+filepath.Join(t.TempDir(), "app.db"), embedded.Config{}))
+	client := must[*flowfabric.Client](t)(embedded.Open(inTime(t), "sqlite:"+filepath.Join(t.TempDir(), "app.db")))
 	run := must[*flowfabric.Run[flowfabric.Payload]](t)(echo.Submit(t.Context(), client, flowfabric.Text("x")))
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("bored"))

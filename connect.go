@@ -11,6 +11,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/transport"
 	httptransport "github.com/flowfabric/flowfabric/internal/transport/http"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -37,21 +38,25 @@ type ConnectConfig struct {
 // Close closes the client, not the server.
 //
 // Codes: invalid_argument; of the first calls wrong_database if the addresses belong to servers of different stores.
-func Connect(servers string, cfg ConnectConfig) (*Client, error) {
+func Connect(servers string, cfg ...ConnectConfig) (*Client, error) {
+	options, err := transport.Single(cfg)
+	if err != nil {
+		return nil, err
+	}
 	addresses, err := addressesIn(servers)
 	switch {
 	case err != nil:
 		return nil, err
-	case cfg.HTTP != nil && cfg.RootCAs != nil:
+	case options.HTTP != nil && options.RootCAs != nil:
 		return nil, calls.Refuse(base.CodeInvalidArgument, "RootCAs and HTTP are both set").At("root_cas", "set RootCAs in the TLSClientConfig of the transport of HTTP")
-	case !wire.HeaderText(cfg.APIKey):
+	case !wire.HeaderText(options.APIKey):
 		return nil, calls.Refuse(base.CodeInvalidArgument, "the API key has characters that no key has").At("api_key", "give it as it was shown")
-	case !wire.HeaderText(cfg.Namespace):
-		return nil, calls.Refuse(base.CodeInvalidArgument, "%q is not a namespace", cfg.Namespace).At("namespace", "name one")
+	case !wire.HeaderText(options.Namespace):
+		return nil, calls.Refuse(base.CodeInvalidArgument, "%q is not a namespace", options.Namespace).At("namespace", "name one")
 	}
 	via := httptransport.New(httptransport.Config{
-		Servers: addresses, APIKey: cfg.APIKey, Namespace: cfg.Namespace, HTTP: cfg.HTTP, RootCAs: cfg.RootCAs,
-		Tracer: cfg.Tracer, Retry: cfg.Retry, Clock: clock.System(),
+		Servers: addresses, APIKey: options.APIKey, Namespace: options.Namespace, HTTP: options.HTTP, RootCAs: options.RootCAs,
+		Tracer: options.Tracer, Retry: options.Retry, Clock: clock.System(),
 	})
 	return NewClient(via.Connection()), nil
 }

@@ -245,11 +245,11 @@ func TestU132_a_bad_address_in_a_list_is_refused(t *testing.T) {
 		"", ",", "https://a,", ",https://a", "https://a,,https://b", "https://a,b", "https://a,ftp://b", "https://a,https://a/", "https://a,https://u:p@b", "https://a https://b",
 		"https://a?x=1,https://b", strings.Repeat("https://a,", 3) + "https://b",
 	} {
-		if _, err := flowfabric.Connect(servers, flowfabric.ConnectConfig{}); flowfabric.CodeOf(err) != "invalid_argument" || strings.Contains(err.Error(), "u:p") {
+		if _, err := flowfabric.Connect(servers); flowfabric.CodeOf(err) != "invalid_argument" || strings.Contains(err.Error(), "u:p") {
 			t.Errorf("%q: %v, want invalid_argument", servers, err)
 		}
 	}
-	client, err := flowfabric.Connect("https://a/ff/ , https://b:1", flowfabric.ConnectConfig{})
+	client, err := flowfabric.Connect("https://a/ff/ , https://b:1")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -272,7 +272,7 @@ func TestU132_answers_of_others_are_told_from_the_servers(t *testing.T) {
 func TestU132_addresses_and_keys_that_are_none_are_refused(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{"", "localhost:8080", "ftp://host", "http://", "https://host?x=1", "http://user:word@host", "::"} {
-		if _, err := flowfabric.Connect(address, flowfabric.ConnectConfig{}); flowfabric.CodeOf(err) != "invalid_argument" {
+		if _, err := flowfabric.Connect(address); flowfabric.CodeOf(err) != "invalid_argument" {
 			t.Errorf("%q: %v, want invalid_argument", address, err)
 		}
 	}
@@ -280,6 +280,9 @@ func TestU132_addresses_and_keys_that_are_none_are_refused(t *testing.T) {
 		if _, err := flowfabric.Connect("https://host", cfg); flowfabric.CodeOf(err) != "invalid_argument" {
 			t.Errorf("%+v: %v, want invalid_argument", cfg, err)
 		}
+	}
+	if _, err := flowfabric.Connect("https://host", flowfabric.ConnectConfig{}, flowfabric.ConnectConfig{}); flowfabric.CodeOf(err) != "invalid_argument" {
+		t.Errorf("two option structs: %v, want invalid_argument", err)
 	}
 	in, client := serve(t, says(200, "{}"))
 	action := ops.Action{RequestKey: strings.Repeat("k", 129)}
@@ -321,7 +324,7 @@ func TestU132_a_private_authority_is_trusted_when_it_is_named(t *testing.T) {
 func TestU132_a_refused_address_is_not_shown_with_its_password(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{"https://user:hush@host", "ftp://user:hush@host", "https://user:hush hush@host", "https://user:%hush@host"} {
-		if _, err := flowfabric.Connect(address, flowfabric.ConnectConfig{}); flowfabric.CodeOf(err) != "invalid_argument" || strings.Contains(err.Error(), "hush") {
+		if _, err := flowfabric.Connect(address); flowfabric.CodeOf(err) != "invalid_argument" || strings.Contains(err.Error(), "hush") {
 			t.Errorf("%q: %v", address, err)
 		}
 	}

@@ -49,7 +49,7 @@ func TestU165_the_doctor_warns_of_files_of_a_store_that_others_can_read(t *testi
 	ctx := inTime(t)
 	dir := t.TempDir()
 	path := filepath.Join(dir, "app.db")
-	client := must[*flowfabric.Client](t)(embedded.Open(engine.WithHooks(ctx, engine.Hooks{UnsafeDurability: true}), "sqlite:"+path, embedded.Config{}))
+	client := must[*flowfabric.Client](t)(embedded.Open(engine.WithHooks(ctx, engine.Hooks{UnsafeDurability: true}), "sqlite:"+path))
 	t.Cleanup(func() { _ = client.Close(context.WithoutCancel(ctx)) })
 	says := func(state, detail string) {
 		t.Helper()

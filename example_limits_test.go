@@ -181,7 +181,7 @@ func ExampleWork_grant() {
 	ctx := context.Background()
 	path, remove := store()
 	defer remove()
-	client, err := sqlite.Open(ctx, path, sqlite.Config{})
+	client, err := sqlite.Open(ctx, path)
 	if err != nil {
 		fmt.Println(err)
 		return

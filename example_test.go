@@ -47,7 +47,7 @@ func store() (path string, remove func()) {
 // begin opens a client on a new store and runs a worker with these handlers. The returned function stops both.
 func begin(ctx context.Context, register func(*flowfabric.Worker)) (*flowfabric.Client, func()) {
 	path, remove := store()
-	client, err := sqlite.Open(ctx, path, sqlite.Config{})
+	client, err := sqlite.Open(ctx, path)
 	if err != nil {
 		panic(err)
 	}
@@ -75,7 +75,7 @@ func Example() {
 	path, remove := store()
 	defer remove()
 
-	client, err := sqlite.Open(ctx, path, sqlite.Config{}) // or postgres.Open(ctx, url)
+	client, err := sqlite.Open(ctx, path) // or postgres.Open(ctx, url)
 	if err != nil {
 		fmt.Println(err)
 		return

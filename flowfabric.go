@@ -5,7 +5,7 @@
 //
 // The packages sqlite and postgres start the engine inside this process and return a [Client]:
 //
-//	client, err := sqlite.Open(ctx, "app.db", sqlite.Config{}) // or postgres.Open
+//	client, err := sqlite.Open(ctx, "app.db") // or postgres.Open(ctx, "postgres://user@host/db")
 //	defer client.Close(ctx)
 //
 // Importing them starts nothing. A SQLite file has one engine at a time; on Postgres as many processes as you like open the same

@@ -545,7 +545,7 @@ func TestU145_many_tasks_each_run_exactly_once(t *testing.T) {
 func TestU131_a_worker_that_signs_off_is_no_operator(t *testing.T) {
 	t.Parallel()
 	ctx := inTime(t)
-	client := must[*flowfabric.Client](t)(embedded.Open(ctx, "sqlite:"+filepath.Join(t.TempDir(), "w.db"), embedded.Config{}))
+	client := must[*flowfabric.Client](t)(embedded.Open(ctx, "sqlite:"+filepath.Join(t.TempDir(), "w.db")))
 	defer func() { must[any](t)(nil, client.Close(ctx)) }()
 	worker := flowfabric.NewWorker(client, flowfabric.WorkerConfig{Instance: "w1"})
 	flowfabric.Handle(worker, double, func(_ context.Context, _ *flowfabric.Task, in int) (int, error) { return 2 * in, nil })

@@ -21,7 +21,7 @@ type way struct {
 
 // inProcess is the engine in this process.
 var inProcess = way{open: func(ctx context.Context, address string) (*flowfabric.Client, func(context.Context) error, error) {
-	client, err := embedded.Open(ctx, address, embedded.Config{})
+	client, err := embedded.Open(ctx, address)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -30,7 +30,7 @@ var inProcess = way{open: func(ctx context.Context, address string) (*flowfabric
 
 // overHTTP is a client of a server on loopback, which is in this process too: both sides share the processors either way.
 var overHTTP = way{open: func(ctx context.Context, address string) (*flowfabric.Client, func(context.Context) error, error) {
-	engine, err := embedded.Open(ctx, address, embedded.Config{})
+	engine, err := embedded.Open(ctx, address)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -38,7 +38,7 @@ var overHTTP = way{open: func(ctx context.Context, address string) (*flowfabric.
 	if err != nil {
 		return nil, nil, errors.Join(err, engine.Close(ctx))
 	}
-	client, err := flowfabric.Connect(url, flowfabric.ConnectConfig{})
+	client, err := flowfabric.Connect(url)
 	if err != nil {
 		return nil, nil, errors.Join(err, stop(ctx), engine.Close(ctx))
 	}

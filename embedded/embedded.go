@@ -1,8 +1,8 @@
 // Package embedded runs the engine in this process on the store that an address names, for programs that leave the choice to their
 // users:
 //
-//	client, err := embedded.Open(ctx, "sqlite:app.db", embedded.Config{})
-//	client, err := embedded.Open(ctx, "postgres://app@db/app", embedded.Config{})
+//	client, err := embedded.Open(ctx, "sqlite:app.db")
+//	client, err := embedded.Open(ctx, "postgres://app@db/app")
 //
 // A program that knows its store imports the package sqlite or postgres instead, and carries no other.
 package embedded
@@ -18,6 +18,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/inprocess"
 	postgresstore "github.com/flowfabric/flowfabric/internal/store/postgres"
 	sqlitestore "github.com/flowfabric/flowfabric/internal/store/sqlite"
+	"github.com/flowfabric/flowfabric/internal/transport"
 	"github.com/flowfabric/flowfabric/postgres"
 	"github.com/flowfabric/flowfabric/sqlite"
 )
@@ -29,12 +30,16 @@ type Config = postgres.Config
 // "postgres://…" URL, as postgres.Open does.
 //
 // Codes: those of sqlite.Open and postgres.Open, and invalid_argument for an address of another kind.
-func Open(ctx context.Context, address string, cfg Config) (*flowfabric.Client, error) {
+func Open(ctx context.Context, address string, cfg ...Config) (*flowfabric.Client, error) {
+	options, err := transport.Single(cfg)
+	if err != nil {
+		return nil, err
+	}
 	switch path, kind := storeOf(address); kind {
 	case kindSQLite:
-		return sqlite.Open(ctx, path, cfg.EngineConfig)
+		return sqlite.Open(ctx, path, options.EngineConfig)
 	case kindPostgres:
-		return postgres.Open(ctx, address, cfg)
+		return postgres.Open(ctx, address, options)
 	default:
 		return nil, noStore(address)
 	}
@@ -69,24 +74,32 @@ type MigrateConfig = postgres.MigrateConfig
 type Schema = api.Schema
 
 // SchemaOf returns how far the tables of a store are. Codes: those of sqlite.SchemaOf and postgres.SchemaOf.
-func SchemaOf(ctx context.Context, address string, cfg MigrateConfig) (Schema, error) {
+func SchemaOf(ctx context.Context, address string, cfg ...MigrateConfig) (Schema, error) {
+	options, err := transport.Single(cfg)
+	if err != nil {
+		return Schema{}, err
+	}
 	switch path, kind := storeOf(address); kind {
 	case kindSQLite:
-		return sqlite.SchemaOf(ctx, path, cfg.MigrateConfig)
+		return sqlite.SchemaOf(ctx, path, options.MigrateConfig)
 	case kindPostgres:
-		return postgres.SchemaOf(ctx, address, cfg)
+		return postgres.SchemaOf(ctx, address, options)
 	default:
 		return Schema{}, noStore(address)
 	}
 }
 
 // Migrate brings the tables of a store up to date without opening it. Codes: those of sqlite.Migrate and postgres.Migrate.
-func Migrate(ctx context.Context, address string, cfg MigrateConfig) (Schema, error) {
+func Migrate(ctx context.Context, address string, cfg ...MigrateConfig) (Schema, error) {
+	options, err := transport.Single(cfg)
+	if err != nil {
+		return Schema{}, err
+	}
 	switch path, kind := storeOf(address); kind {
 	case kindSQLite:
-		return sqlite.Migrate(ctx, path, cfg.MigrateConfig)
+		return sqlite.Migrate(ctx, path, options.MigrateConfig)
 	case kindPostgres:
-		return postgres.Migrate(ctx, address, cfg)
+		return postgres.Migrate(ctx, address, options)
 	default:
 		return Schema{}, noStore(address)
 	}

@@ -40,7 +40,7 @@ type program struct {
 // start mounts a server on a new store.
 func start(t *testing.T, cfg flowfabrichttp.Config) *program {
 	t.Helper()
-	client, err := embedded.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "app.db"), embedded.Config{})
+	client, err := embedded.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "app.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -238,7 +238,7 @@ func TestU147_below_a_prefix_every_address_has_the_prefix(t *testing.T) {
 			t.Errorf("%s has no link to %s", page, link)
 		}
 	}
-	remote, err := flowfabric.Connect(p.http.URL + mount, flowfabric.ConnectConfig{})
+	remote, err := flowfabric.Connect(p.http.URL + mount)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -300,7 +300,7 @@ func TestU147_streams_end_when_the_host_shuts_down(t *testing.T) {
 
 func TestU147_what_cannot_work_is_refused_at_once(t *testing.T) {
 	t.Parallel()
-	remote, err := flowfabric.Connect("http://127.0.0.1:1", flowfabric.ConnectConfig{})
+	remote, err := flowfabric.Connect("http://127.0.0.1:1")
 	if err != nil {
 		t.Fatal(err)
 	}

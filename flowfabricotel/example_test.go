@@ -27,7 +27,7 @@ const (
 
 // orderAndShip submits an order, whose handler submits the shipping inside a step.
 func orderAndShip(ctx context.Context, path string, provider trace.TracerProvider) error {
-	client, err := sqlite.Open(ctx, path, sqlite.Config{Tracer: flowfabricotel.New(provider, flowfabricotel.Config{})})
+	client, err := sqlite.Open(ctx, path, sqlite.Config{Tracer: flowfabricotel.New(provider)})
 	if err != nil {
 		return err
 	}

@@ -27,12 +27,12 @@ type Config struct {
 }
 
 // New returns a Tracer that sends its spans to the provider. A nil provider creates no spans, but still propagates trace
-// contexts.
-func New(provider trace.TracerProvider, cfg Config) flowfabric.Tracer {
+// contexts. Only the first configuration is used.
+func New(provider trace.TracerProvider, cfg ...Config) flowfabric.Tracer {
 	t := tracer{w3c: propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{})}
 	var options []trace.TracerOption
-	if cfg.Version != "" {
-		options = append(options, trace.WithInstrumentationVersion(cfg.Version))
+	if len(cfg) > 0 && cfg[0].Version != "" {
+		options = append(options, trace.WithInstrumentationVersion(cfg[0].Version))
 	}
 	if provider == nil {
 		provider = noop.NewTracerProvider()

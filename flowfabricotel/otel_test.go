@@ -68,7 +68,7 @@ func TestU216_kinds_are_those_of_OpenTelemetry(t *testing.T) {
 
 func TestU215_a_trace_context_goes_out_as_it_came_in(t *testing.T) {
 	t.Parallel()
-	for name, tracer := range map[string]flowfabric.Tracer{"with a provider": first(newTracer(t)), "without": flowfabricotel.New(nil, flowfabricotel.Config{})} {
+	for name, tracer := range map[string]flowfabric.Tracer{"with a provider": first(newTracer(t)), "without": flowfabricotel.New(nil)} {
 		at := flowfabric.TraceContext{Traceparent: parent, Tracestate: "rojo=1", Baggage: "user=7"}
 		ctx := tracer.Remote(t.Context(), at)
 		if got := tracer.Current(ctx); got != at {

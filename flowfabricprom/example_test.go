@@ -14,7 +14,7 @@ import (
 
 // A program that serves its own metrics shows those of its engine and of its worker beside them.
 func Example() {
-	client, err := sqlite.Open(context.Background(), "app.db", sqlite.Config{})
+	client, err := sqlite.Open(context.Background(), "app.db")
 	if err != nil {
 		panic(err)
 	}

@@ -25,7 +25,7 @@ var greet = flowfabric.Kind[string, string]("greet")
 // open returns a client with an engine of its own that has run one execution, and the worker that ran it.
 func open(t *testing.T) (*flowfabric.Client, *flowfabric.Worker) {
 	t.Helper()
-	client, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "prom.db"), sqlite.Config{})
+	client, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "prom.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +164,7 @@ func TestU211_two_workers_of_a_process_are_told_apart_by_a_label_of_the_program(
 
 func TestU211_an_engine_that_runs_elsewhere_is_refused(t *testing.T) {
 	t.Parallel()
-	client, err := flowfabric.Connect("http://127.0.0.1:1", flowfabric.ConnectConfig{})
+	client, err := flowfabric.Connect("http://127.0.0.1:1")
 	if err != nil {
 		t.Fatal(err)
 	}

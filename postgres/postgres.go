@@ -1,6 +1,6 @@
 // Package postgres runs the engine in this process on a Postgres database, which any number of processes may share:
 //
-//	client, err := postgres.Open(ctx, "postgres://app@db/app", postgres.Config{})
+//	client, err := postgres.Open(ctx, "postgres://app@db/app")
 package postgres
 
 import (
@@ -17,6 +17,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/inprocess"
 	"github.com/flowfabric/flowfabric/internal/store"
 	"github.com/flowfabric/flowfabric/internal/store/postgres"
+	"github.com/flowfabric/flowfabric/internal/transport"
 )
 
 // Config sets up the engine and its connections. The zero value is useful.
@@ -38,7 +39,7 @@ const DefaultSchema = postgres.DefaultSchema
 // Codes: invalid_argument, store_unavailable, and others of the class invalid when the database is too old, too new or not durable.
 // Of keys: invalid_kid, invalid_secret_hex, seed_conflict when the store has another signing key, master_key_required and
 // master_key_mismatch when its secrets are sealed under another master key.
-func Open(ctx context.Context, url string, cfg Config) (*flowfabric.Client, error) {
+func Open(ctx context.Context, url string, cfg ...Config) (*flowfabric.Client, error) {
 	return open(ctx, url, nil, cfg)
 }
 
@@ -52,23 +53,27 @@ func Open(ctx context.Context, url string, cfg Config) (*flowfabric.Client, erro
 //
 // Codes: those of Open; invalid_argument for a pool that is too small, whose sessions begin transactions with another isolation than read committed or
 // read-only, and for a PoolSize.
-func OpenPool(ctx context.Context, pool *pgxpool.Pool, cfg Config) (*flowfabric.Client, error) {
+func OpenPool(ctx context.Context, pool *pgxpool.Pool, cfg ...Config) (*flowfabric.Client, error) {
 	if pool == nil {
 		return nil, api.AsError(base.Invalid("pool", "the pool is nil"))
 	}
 	return open(ctx, "", pool, cfg)
 }
 
-func open(ctx context.Context, url string, pool *pgxpool.Pool, cfg Config) (*flowfabric.Client, error) {
-	size := cmp.Or(cfg.PoolSize, postgres.DefaultPool)
+func open(ctx context.Context, url string, pool *pgxpool.Pool, cfg []Config) (*flowfabric.Client, error) {
+	options, err := transport.Single(cfg)
+	if err != nil {
+		return nil, err
+	}
+	size := cmp.Or(options.PoolSize, postgres.DefaultPool)
 	if pool != nil {
 		size = int(pool.Config().MaxConns)
 	}
 	return inprocess.Open(ctx, inprocess.Store{
 		Open: func(ctx context.Context, o inprocess.StoreOptions) (store.Store, error) {
 			c := postgres.Config{
-				Schema: cfg.Schema, Program: o.Program, Pool: pool,
-				DirectURL: cfg.DirectURL, PoolSize: cfg.PoolSize, Timeout: cfg.Timeout,
+				Schema: options.Schema, Program: o.Program, Pool: pool,
+				DirectURL: options.DirectURL, PoolSize: options.PoolSize, Timeout: options.Timeout,
 				Migrate: o.Migrate.String(), UnsafeDurability: o.UnsafeDurability, Logger: o.Logger, Clock: o.Clock,
 			}
 			if o.Clock != nil {
@@ -76,13 +81,13 @@ func open(ctx context.Context, url string, pool *pgxpool.Pool, cfg Config) (*flo
 			}
 			return postgres.Open(ctx, url, c)
 		},
-		DirectURL: cfg.DirectURL,
+		DirectURL: options.DirectURL,
 		Settings: []api.Setting{
-			inprocess.SettingOf("FF_STORE_SCHEMA", cfg.Schema != "", cmp.Or(cfg.Schema, postgres.DefaultSchema)),
-			inprocess.SettingOf("FF_STORE_POOL", cfg.PoolSize != 0 || pool != nil, strconv.Itoa(size)),
-			inprocess.SettingOf("FF_STORE_TIMEOUT", cfg.Timeout != 0, cmp.Or(cfg.Timeout, postgres.DefaultTimeout).String()),
+			inprocess.SettingOf("FF_STORE_SCHEMA", options.Schema != "", cmp.Or(options.Schema, postgres.DefaultSchema)),
+			inprocess.SettingOf("FF_STORE_POOL", options.PoolSize != 0 || pool != nil, strconv.Itoa(size)),
+			inprocess.SettingOf("FF_STORE_TIMEOUT", options.Timeout != 0, cmp.Or(options.Timeout, postgres.DefaultTimeout).String()),
 		},
-	}, cfg.EngineConfig)
+	}, options.EngineConfig)
 }
 
 // MigrateConfig says how to migrate. The zero value brings a store up to date.
@@ -102,8 +107,12 @@ type Schema = api.Schema
 // what is known of it.
 //
 // Codes: those of Open.
-func SchemaOf(ctx context.Context, url string, cfg MigrateConfig) (Schema, error) {
-	return inprocess.Schema(postgres.Plan(ctx, url, cfg.store()))
+func SchemaOf(ctx context.Context, url string, cfg ...MigrateConfig) (Schema, error) {
+	options, err := transport.Single(cfg)
+	if err != nil {
+		return Schema{}, err
+	}
+	return inprocess.Schema(postgres.Plan(ctx, url, options.store()))
 }
 
 // Migrate brings the tables of a database up to date without opening it, under a lock: of many processes one does each step. A step is
@@ -112,9 +121,13 @@ func SchemaOf(ctx context.Context, url string, cfg MigrateConfig) (Schema, error
 // use it.
 //
 // Codes: those of Open; invalid_argument also for a To that lies behind the store or does not exist.
-func Migrate(ctx context.Context, url string, cfg MigrateConfig) (Schema, error) {
-	return inprocess.Schema(postgres.Migrate(ctx, url, cfg.store(),
-		postgres.Forward{To: cfg.To, Force: cfg.Force, OnStep: inprocess.OnStep(cfg.MigrateConfig)}))
+func Migrate(ctx context.Context, url string, cfg ...MigrateConfig) (Schema, error) {
+	options, err := transport.Single(cfg)
+	if err != nil {
+		return Schema{}, err
+	}
+	return inprocess.Schema(postgres.Migrate(ctx, url, options.store(),
+		postgres.Forward{To: options.To, Force: options.Force, OnStep: inprocess.OnStep(options.MigrateConfig)}))
 }
 
 func (cfg MigrateConfig) store() postgres.Config {

@@ -30,7 +30,7 @@ func ExampleSubmitSQLTx() {
 	ctx := context.Background()
 	path, remove := store()
 	defer remove()
-	client, err := sqlite.Open(ctx, path, sqlite.Config{})
+	client, err := sqlite.Open(ctx, path)
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -83,7 +83,7 @@ func newServer(t *testing.T) *examples {
 	t.Helper()
 	e := &examples{}
 	server := e.launch(t, "flowfabric dev --listen 127.0.0.1:0", t.TempDir())
-	client, err := flowfabric.Connect(server.url, flowfabric.ConnectConfig{})
+	client, err := flowfabric.Connect(server.url)
 	check(t, err)
 	e.server, e.client = server.url, client
 	t.Cleanup(func() {

@@ -14,7 +14,7 @@ import (
 // be below 1 % of it.
 func BenchmarkSubmitsWithoutATracer(b *testing.B) {
 	ctx := engine.WithHooks(b.Context(), engine.Hooks{UnsafeDurability: true})
-	client, err := sqlite.Open(ctx, filepath.Join(b.TempDir(), "app.db"), sqlite.Config{})
+	client, err := sqlite.Open(ctx, filepath.Join(b.TempDir(), "app.db"))
 	if err != nil {
 		b.Fatal(err)
 	}

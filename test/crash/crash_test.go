@@ -75,7 +75,7 @@ func finishAndCheck(t *testing.T, store string, b *book) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
-	client, err := embedded.Open(ctx, store, embedded.Config{})
+	client, err := embedded.Open(ctx, store)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,7 +36,7 @@ var (
 // cascades submits a flow whose first member fails, and says how far the skips are, until it is killed.
 func cascades(store string) error {
 	ctx := context.Background()
-	client, err := embedded.Open(ctx, store, embedded.Config{})
+	client, err := embedded.Open(ctx, store)
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func cascades(store string) error {
 // cancels submits a flow, lets some of its members finish, cancels the rest, and says how far that is, until it is killed.
 func cancels(store string) error {
 	ctx := context.Background()
-	client, err := embedded.Open(ctx, store, embedded.Config{})
+	client, err := embedded.Open(ctx, store)
 	if err != nil {
 		return err
 	}
@@ -197,7 +197,7 @@ func (h *halfway) goesOn(t *testing.T, store string, check func(ctx context.Cont
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
-	client, err := embedded.Open(ctx, store, embedded.Config{})
+	client, err := embedded.Open(ctx, store)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,7 @@ var work flowfabric.Kind[string, string] = "work"
 // victim submits work under keys and works it off, and says on its output which submits were acknowledged, until it is killed.
 func victim(store, prefix string) error {
 	ctx := context.Background()
-	client, err := embedded.Open(ctx, store, embedded.Config{})
+	client, err := embedded.Open(ctx, store)
 	if err != nil {
 		return err
 	}

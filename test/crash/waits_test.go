@@ -44,7 +44,7 @@ func newAsker(client *flowfabric.Client, told func(key string, w flowfabric.Wait
 // suspends has work wait, and says which waitpoints there are and what is suspended, until it is killed.
 func suspends(store string) error {
 	ctx := context.Background()
-	client, err := embedded.Open(ctx, store, embedded.Config{})
+	client, err := embedded.Open(ctx, store)
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func suspends(store string) error {
 // signals answers what waits, and says which signals were acknowledged, until it is killed.
 func signals(store, tokens string) error {
 	ctx := context.Background()
-	client, err := embedded.Open(ctx, store, embedded.Config{})
+	client, err := embedded.Open(ctx, store)
 	if err != nil {
 		return err
 	}
@@ -167,7 +167,7 @@ func finishWaits(t *testing.T, store string, ids map[string]flowfabric.ID, token
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
-	client, err := embedded.Open(ctx, store, embedded.Config{})
+	client, err := embedded.Open(ctx, store)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -201,12 +201,8 @@ func TestU132_the_compiler_finds_mistakes_in_the_configuration_and_in_types(t *t
 	const kind = "const Mail flowfabric.Kind[string, int] = \"mail\"\n\nfunc f(ctx context.Context, client *flowfabric.Client, w *flowfabric.Worker) {\n"
 	in := func(statement string) string { return "```go\n" + kind + statement + "\n}\n```\n" }
 	planted{
+		{in(`client, err := sqlite.Open(ctx, "app.db")`), ""},
 		{in(`client, err := sqlite.Open(ctx, "app.db", sqlite.Config{})`), ""},
-		{in(`client, err := sqlite.Open(ctx, "app.db", sqlite.Config{}, sqlite.Config{})`), "too many arguments"},
-		{in(`client, err := postgres.Open(ctx, "postgres://db", postgres.Config{}, postgres.Config{})`), "too many arguments"},
-		{in(`client, err := postgres.OpenPool(ctx, nil, postgres.Config{}, postgres.Config{})`), "too many arguments"},
-		{in(`client, err := embedded.Open(ctx, "sqlite:app.db", embedded.Config{}, embedded.Config{})`), "too many arguments"},
-		{in(`client, err := flowfabric.Connect("https://host", flowfabric.ConnectConfig{}, flowfabric.ConnectConfig{})`), "too many arguments"},
 		{in(`client, err := flowfabric.Connect("https://host", sqlite.Config{})`), "ConnectConfig"},
 		{in(`client, err := sqlite.Open(ctx, "app.db", sqlite.Config{PoolSize: 4})`), "unknown field PoolSize"},
 		{in(`client, err := postgres.OpenPool(ctx, "postgres://db", postgres.Config{})`), "pgxpool.Pool"},

@@ -83,7 +83,7 @@ func newWorld(t *testing.T, address string, host *clock.Manual, overHTTP bool) *
 	w := &world{t: t, http: overHTTP, host: host, seen: tracetest.NewSpanRecorder(), log: &lines{}}
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(w.seen))
 	w.spans = provider.Tracer("test")
-	tracer := flowfabricotel.New(provider, flowfabricotel.Config{})
+	tracer := flowfabricotel.New(provider)
 	hooks := engine.Hooks{UnsafeDurability: true}
 	if host != nil {
 		hooks.Clock = host

@@ -223,7 +223,7 @@ func lost(t *testing.T, program string, seed uint64) (missing int, stats lossyfs
 		return 0, stats, false
 	}
 	stats = disk.Stats()
-	client, err := embedded.Open(t.Context(), "sqlite:"+filepath.Join(left(t, disk, seed), "app.db"), embedded.Config{})
+	client, err := embedded.Open(t.Context(), "sqlite:"+filepath.Join(left(t, disk, seed), "app.db"))
 	if err != nil {
 		if program == "durable" {
 			t.Fatal(err)

@@ -80,7 +80,7 @@ func notInUse(ctx context.Context, path string) error {
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	_, err := embedded.SchemaOf(ctx, "sqlite:"+path, embedded.MigrateConfig{})
+	_, err := embedded.SchemaOf(ctx, "sqlite:"+path)
 	if flowfabric.CodeOf(err) == "store_locked" {
 		return err
 	}

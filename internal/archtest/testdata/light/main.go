@@ -11,7 +11,7 @@ import (
 )
 
 func main() {
-	client, err := flowfabric.Connect(os.Getenv("FF_SERVER"), flowfabric.ConnectConfig{})
+	client, err := flowfabric.Connect(os.Getenv("FF_SERVER"))
 	if err != nil {
 		log.Fatal(err)
 	}
