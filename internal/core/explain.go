@@ -87,7 +87,15 @@ type ExplainInput struct {
 	Set       []base.UUID    // the budgets that apply
 	Holders   map[string][]base.ID
 	Line      Line
+	Namespace NamespaceNow
 	History   []StatusChange
+}
+
+// NamespaceNow is what the limits of its namespace have to do with an execution (U101).
+type NamespaceNow struct {
+	MaxPriority int // of a submit; 0: any
+	Workers     int // instances that serve the namespace, without those that are dead
+	MaxWorkers  int // 0: any number
 }
 
 // Explain states why the execution is not running. It calls the same functions that make the decisions (S56).

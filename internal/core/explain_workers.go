@@ -114,6 +114,7 @@ func (in *ExplainInput) missingWorkers() []Blocker {
 		if draining > 0 {
 			text += ": " + counted(draining, "is draining", "are draining")
 		}
+		text += in.Namespace.workersFull(class.Namespace, o)
 		return []Blocker{{Code: BlockerNoLiveWorker, Message: text + ".", Data: o.Done()}}
 	}
 	var namespaces, kinds, capable int
@@ -139,7 +140,18 @@ func (in *ExplainInput) missingWorkers() []Blocker {
 	if len(missing) > 0 {
 		text += "; missing: " + strings.Join(missing, ", ")
 	}
+	text += in.Namespace.workersFull(class.Namespace, o)
 	return []Blocker{{Code: BlockerNoCapableWorker, Message: text + ".", Data: o.Done()}}
+}
+
+// workersFull states that no other worker instance can register, because the namespace has as many as it may.
+func (n *NamespaceNow) workersFull(name string, o *base.JSONObject) string {
+	if n.MaxWorkers == 0 || n.Workers < n.MaxWorkers {
+		return ""
+	}
+	o.Num("workers_of_namespace", int64(n.Workers))
+	o.Num("max_workers", int64(n.MaxWorkers))
+	return fmt.Sprintf("; namespace %q has %s, and may have %d (max_workers): no other can register", name, counted(n.Workers, "worker instance", "worker instances"), n.MaxWorkers)
 }
 
 func number(is bool) int {
@@ -195,6 +207,10 @@ func (in *ExplainInput) inLine() Blocker {
 				line.AheadOfKey, line.FairnessKey, counted(max(line.Keys-1, 0), "other", "others"))
 		}
 		text += "."
+	}
+	if most := in.Namespace.MaxPriority; most > 0 && in.Execution.Priority >= most {
+		o.Num("max_priority", int64(most))
+		text += fmt.Sprintf(" Submits of namespace %q get a priority of at most %d (max_priority).", in.Execution.Class.Namespace, most)
 	}
 	b := Blocker{Code: BlockerInLine, Message: text, Data: o.Done()}
 	if in.Execution.Status == Ready {

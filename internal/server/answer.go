@@ -122,8 +122,16 @@ func (s *Server) writeJSON(x *exchange, a answer) {
 }
 
 // send sends a whole body, compressed on request. A body that contains a secret is not compressed, because its length would
-// reveal something about it.
+// reveal something about it. An answer for which there is no memory until the client takes it is refused; that of an open route is the same for
+// all, and kept anyway.
 func (s *Server) send(x *exchange, status int, body []byte) {
+	if x.route != nil && x.route.Roles&wire.Open == 0 {
+		if err := x.holdAnswer(int64(len(body))); err != nil {
+			s.metrics.rejected("overload")
+			s.writeProblem(x, err)
+			return
+		}
+	}
 	header := x.w.Header()
 	header.Add("Vary", "Accept-Encoding")
 	if len(body) > compressFrom && takesGzip(x.r) && header.Get("Cache-Control") != "no-store" {

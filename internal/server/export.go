@@ -86,11 +86,21 @@ func (s *Server) exportLines(ctx context.Context, x *exchange, lines *lineWriter
 		if err != nil {
 			s.cutOff(x, err)
 		}
-		if line != nil && lines.Line(line) != nil {
+		if line != nil && s.exportOne(x, lines, line) != nil {
 			s.cutOff(x, nil)
 		}
 	}
 	lines.Flush()
+}
+
+// exportOne writes a line, if there is memory for it until the client has taken it.
+func (s *Server) exportOne(x *exchange, lines *lineWriter, line []byte) error {
+	size := int64(len(line))
+	if err := x.holdAnswer(size); err != nil {
+		s.cutOff(x, err)
+	}
+	defer x.dropAnswer(size)
+	return lines.Line(line)
 }
 
 // exportEnd writes the last line.

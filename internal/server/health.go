@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net/http"
@@ -115,8 +116,28 @@ func (s *Server) getMetrics(ctx context.Context, x *exchange, _ *wire.None) (ans
 	if who := x.caller; !who.anonymous && !who.everywhere {
 		shown = measures.Registry{s.on.NamespaceCollector(who.Namespaces)}
 	}
-	return answer{stream: func(_ context.Context, x *exchange) { shown.ServeHTTP(x.w, x.r) }}, nil
+	return answer{stream: func(_ context.Context, x *exchange) {
+		page := &metricsPage{header: x.w.Header()}
+		shown.ServeHTTP(page, x.r)
+		if err := x.holdAnswer(int64(page.Len())); err != nil {
+			s.metrics.rejected("overload")
+			s.writeProblem(x, err)
+			return
+		}
+		x.w.WriteHeader(page.status)
+		_, _ = x.w.Write(page.Bytes()) // a client that went away needs no answer
+	}}, nil
 }
+
+// metricsPage is a page of metrics before it is sent.
+type metricsPage struct {
+	bytes.Buffer
+	header http.Header
+	status int
+}
+
+func (p *metricsPage) Header() http.Header    { return p.header }
+func (p *metricsPage) WriteHeader(status int) { p.status = status }
 
 // storeLabels are kind and schema of the store as ff_build_info has them; "" while the store does not say.
 func (s *Server) storeLabels() (kind, schema string) {

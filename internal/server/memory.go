@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// The memory that the bodies of all requests may take that are being handled.
+// The memory that the bodies of all requests may take that are being handled, and the answers that clients have not taken yet.
 const (
 	defaultBodyMemory = 512 << 20
 	leastBodyMemory   = 16 << 20
@@ -22,11 +22,13 @@ const (
 	unbelieved = 1 << 20
 	// growth is how many times more of what was announced a body gets when it has filled what it had: what it had is garbage then.
 	growth = 4
+	// smallAnswer is the size up to which an answer is not counted: the number of connections bounds those.
+	smallAnswer = 16 << 10
 )
 
-// bodyMemory bounds what the bodies of all requests take together: as text, and as the lists that are read from it. Each alone is bounded, but
-// many clients at once would take more than there is. Of the memory one key, or one address without a key, has a share: it must not
-// take what the others need.
+// bodyMemory bounds what the bodies of all requests and the answers to them take together: as text, and as the lists that are read from it. Each
+// alone is bounded, but many clients at once, or clients that take their answers slowly, would take more than there is. Of the memory one key,
+// or one address without a key, has a share: it must not take what the others need.
 type bodyMemory struct {
 	limit int64
 	share int64 // of one holder
@@ -55,6 +57,31 @@ func (m *bodyMemory) take(holder string, n int64) error {
 	}
 	m.add(holder, n)
 	return nil
+}
+
+// takeForAnswer reserves memory for an answer that waits until its client has taken it; own is what its request holds already. While less than half
+// is taken, an answer of any size fits: what a server with more memory has stored can be read one thing at a time.
+func (m *bodyMemory) takeForAnswer(holder string, own, n int64) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	held, used := m.held[holder]-own, m.used-own
+	switch {
+	case holder != "" && held > m.share/2 && held+n > m.share:
+		return refuse("rate_limited", "answers that the caller has not taken yet need all the memory that one caller has for them").after(time.Second).
+			current("limit", m.share).hint("ask for less at a time, and read the answers faster")
+	case used > m.limit/2 && used+n > m.limit:
+		return refuse("overloaded", "answers that clients have not taken yet need all the memory there is for them").after(time.Second).
+			current("limit", m.limit).hint("try again later, or ask for less at a time")
+	}
+	m.add(holder, n)
+	return nil
+}
+
+// count reserves memory for a holder also where there is none.
+func (m *bodyMemory) count(holder string, n int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.add(holder, n)
 }
 
 func (m *bodyMemory) give(holder string, n int64) {
@@ -177,6 +204,30 @@ func (x *exchange) hold(n int64) error {
 	}
 	x.held += n
 	return nil
+}
+
+// holdAnswer takes memory for an answer, or a line of one, that the client has not taken yet. Only reads are refused: what a command has done is
+// told, and counts, so that reads are refused meanwhile.
+func (x *exchange) holdAnswer(n int64) error {
+	switch reads := x.r.Method == http.MethodGet || x.r.Method == http.MethodHead; {
+	case n <= smallAnswer:
+		return nil
+	case !reads:
+		x.memory.count(x.holder(), n)
+	default:
+		if err := x.memory.takeForAnswer(x.holder(), x.held, n); err != nil {
+			return err
+		}
+	}
+	x.held += n
+	return nil
+}
+
+// dropAnswer gives back what holdAnswer took for so many bytes.
+func (x *exchange) dropAnswer(n int64) {
+	if n > smallAnswer {
+		x.drop(n)
+	}
 }
 
 // drop gives back some of what the request holds.

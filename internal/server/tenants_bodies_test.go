@@ -87,3 +87,55 @@ func TestI14_U121_what_a_body_names_of_another_tenant_is_as_what_never_was(t *te
 		}
 	})
 }
+
+// chosen are requests for something new under an id that another tenant uses. {mine} and {lease} are a running execution of the caller and its lease. The
+// lease of an operator may name any instance, whether there is one or not.
+var chosen = []struct{ name, path, body, code string }{
+	{"an execution", "/v1/executions", `{"kind":"k","execution_id":"{id}"}`, "id_conflict"},
+	{"an execution of another state", "/v1/executions", `{"kind":"k","execution_id":"{asleep}"}`, "id_conflict"},
+	{"an item", "/v1/executions/bulk", `{"items":[{"kind":"k","execution_id":"{id}"}]}`, "id_conflict"},
+	{"a node", "/v1/flows", `{"kind":"k","nodes":[{"name":"n","kind":"k","execution_id":"{id}"}]}`, "id_conflict"},
+	{"a flow", "/v1/flows", `{"kind":"k","flow_id":"{flow}","nodes":[{"name":"n","kind":"k"}]}`, "flow_already_exists"},
+	{"a budget", "/v1/budgets", `{"name":"b","budget_id":"{budget}","dimensions":{"d":{"hard":1}}}`, "budget_already_exists"},
+	{"a waitpoint", "/v1/executions/{mine}/waitpoints", `{"lease":"{lease}","waitpoint_key":"k","waitpoint_id":"{waitpoint}"}`, "waitpoint_already_exists"},
+	{"an instance", "/v1/workers", `{"worker_id":"b","worker_instance_id":"{instance}","lanes":["b"]}`, "instance_id_taken"},
+	{"an instance of the same worker", "/v1/workers", `{"worker_id":"{worker}","worker_instance_id":"{instance}"}`, "instance_id_taken"},
+	{"the instance of a claim", "/v1/work/claim", `{"worker_id":"b","worker_instance_id":"{instance}","lanes":["b"]}`, "instance_id_taken"},
+	{"the instance of a grant", "/v1/work/grants", `{"worker_id":"b","worker_instance_id":"{instance}","lanes":["b"]}`, "instance_id_taken"},
+	{"the instance of a reclaim", "/v1/executions/{mine}/reclaim", `{"worker_id":"b","worker_instance_id":"{instance}"}`, "instance_id_taken"},
+	{"the instance of a hand-over", "/v1/executions/{mine}/revoke", `{"reason":"r","hand_to":{"worker_id":"b","worker_instance_id":"{instance}"}}`, "instance_id_taken"},
+}
+
+// Of an id that another tenant uses it is told that it is in use, and nothing else: neither names of the other, nor its state (I14, U121).
+func TestI14_U121_of_an_id_that_another_tenant_uses_nothing_else_is_told(t *testing.T) {
+	t.Parallel()
+	keyedOnEveryStore(t, func(t *testing.T, w *world) {
+		x := w.furnish(t)
+		key := w.key(t, "b", "read", "submit", "work", "operate", "admin")
+		send := func(path, body string, status int) reply {
+			t.Helper()
+			return w.send(t, request{method: "POST", path: path, key: key, body: body}).wants(t, status)
+		}
+		mine := send("/v1/executions", `{"kind":"k","lane":"b"}`, 201).text(t, "execution_id")
+		held := send("/v1/work/claim", `{"worker_id":"b","worker_instance_id":"b-1","lanes":["b"],"lease_ttl_ms":3600000,"wait_ms":20000}`, 200)
+		about := strings.NewReplacer("{mine}", mine, "{lease}", held.text(t, "tasks.0.lease.fence"))
+		for _, c := range chosen {
+			fill := func(text string) string { return x.fill(about.Replace(text), func(p pair) string { return p.theirs }) }
+			answer := w.send(t, request{method: "POST", path: fill(c.path), key: key, body: fill(c.body)})
+			told := strings.ToLower(string(answer.body))
+			if !strings.Contains(told, `"code":"`+c.code+`"`) {
+				t.Errorf("%s: %d %s, want %s", c.name, answer.status, answer.body, c.code)
+			}
+			for _, name := range []string{"worker", "namespace", "kind", "lane", "principal"} {
+				if theirs := x[name].theirs; strings.Contains(told, strings.ToLower(theirs)) && !strings.Contains(fill(c.body), theirs) {
+					t.Errorf("%s tells %q: %s", c.name, theirs, answer.body)
+				}
+			}
+			for _, state := range []string{"running", "suspended", "succeeded", "live", "dead"} {
+				if strings.Contains(told, state) {
+					t.Errorf("%s tells a state: %s", c.name, answer.body)
+				}
+			}
+		}
+	})
+}

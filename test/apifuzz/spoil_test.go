@@ -30,6 +30,7 @@ var spoilers = []spoiler{
 	{"wrong content type", wrongContent},
 	{"compressed body", compressed},
 	{"huge body", hugeBody},
+	{"long list", longList},
 	{"odd query", oddQuery},
 	{"odd query", oddQuery},
 	{"unknown parameter", unknownParameter},
@@ -177,6 +178,22 @@ func hugeBody(d *drawer, r *request) bool {
 	size := 300 << 10
 	r.wants = []string{"payload_too_large"}
 	return r.sends(`{"reason":"` + string(bytes.Repeat([]byte{'x'}, size)) + `"}`)
+}
+
+// lists are the lists of the operations that take more than a few, and an element of each.
+var lists = map[string][2]string{
+	wire.StartBulk.ID: {"ids", `""`}, wire.HeartbeatWorker.ID: {"leases", "{}"}, wire.SubmitExecutions.ID: {"items", "{}"}, wire.SendWork.ID: {"items", "{}"},
+	wire.SubmitFlow.ID: {"nodes", "{}"}, wire.ExtendFlow.ID: {"nodes", "{}"}, wire.SpawnChildren.ID: {"children", "{}"},
+}
+
+// longList has a million elements, far more than any list may have.
+func longList(_ *drawer, r *request) bool {
+	list, takes := lists[r.o.id]
+	if !takes {
+		return false
+	}
+	r.wants = []string{"batch_too_large", "payload_too_large"}
+	return r.sends(`{"` + list[0] + `":[` + strings.Repeat(list[1]+",", 1_000_000) + list[1] + `]}`)
 }
 
 var oddTexts = []string{

@@ -41,7 +41,10 @@ func (e *Inspector) lookAt(ctx context.Context, c txn.Caller, id base.GivenID) (
 			return nil, txn.PublicFault(err)
 		}
 		if try == lookTries || slices.Equal(asked, look.budgetsOf(x)) {
-			return look, look.take(loaded, x)
+			if err := look.take(loaded, x); err != nil {
+				return nil, err
+			}
+			return look, look.takeNamespace(ctx)
 		}
 	}
 	return nil, err
@@ -150,16 +153,31 @@ func (l *explainLook) conceal() {
 	}
 }
 
-// takeWorkers keeps the instances that the caller sees.
+// takeWorkers keeps the instances that the caller sees. It counts those of the namespace of the execution, also where they serve others too: a
+// refusal of another one tells their number as well.
 func (l *explainLook) takeWorkers(docs []store.Doc) error {
 	for i := range docs {
 		w, err := txn.DecodeWorker(&docs[i])
 		if err != nil {
 			continue // it is unknown what such an instance may take
 		}
+		if w.Dead == nil && slices.Contains(w.Namespaces, l.in.Execution.Class.Namespace) {
+			l.in.Namespace.Workers++
+		}
 		if l.caller.SeesWorker(w) {
 			l.in.Workers = append(l.in.Workers, *w)
 		}
 	}
+	return nil
+}
+
+// takeNamespace takes the limits of the namespace of the execution.
+func (l *explainLook) takeNamespace(ctx context.Context) error {
+	name := l.in.Execution.Class.Namespace
+	space, err := l.e.Spaces.Of(ctx, name, l.e.Cfg.Clock.Now())
+	if err != nil {
+		return txn.PublicFault(err)
+	}
+	l.in.Namespace.MaxPriority, l.in.Namespace.MaxWorkers = space.MaxPriority, space.WorkersLimit(l.dict.Table.Others(name))
 	return nil
 }
