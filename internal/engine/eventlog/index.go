@@ -1,6 +1,7 @@
 package eventlog
 
 import (
+	"bytes"
 	"context"
 	"slices"
 	"time"
@@ -11,7 +12,7 @@ import (
 )
 
 const (
-	indexCommits = 1024                   // commits indexed in one round
+	indexCommits = 2048                   // commits indexed in one round, about
 	indexRounds  = 16                     // between two rests: a log that was never indexed is no reason to slow others down
 	indexPause   = 500 * time.Millisecond // commits of one subject within this time become one row
 	indexYield   = 3 * time.Second        // while the engine is busy
@@ -74,12 +75,23 @@ func (x *indexer) round(ctx context.Context) bool {
 		}
 		x.at, x.of = end, of
 	}
-	commits, err := x.e.Log.Read(ctx, x.at, indexCommits)
-	if x.e.Failed(err) != nil || len(commits) == 0 {
+	found := mentions{}
+	to := x.at
+	for to < x.at+indexCommits { // some at a time: a commit may hold hundreds of events
+		commits, err := x.e.Log.Read(ctx, to, txn.LogRead)
+		if x.e.Failed(err) != nil {
+			return false
+		}
+		if len(commits) == 0 {
+			break
+		}
+		to = commits[len(commits)-1].Seq
+		found.add(commits)
+	}
+	if to == x.at {
 		return false
 	}
-	to := commits[len(commits)-1].Seq
-	switch err := x.e.Failed(x.e.Store.Index(ctx, store.IndexPart{From: x.at, To: to, Incarnation: x.of, Mentions: mentionsIn(commits)})); {
+	switch err := x.e.Failed(x.e.Store.Index(ctx, store.IndexPart{From: x.at, To: to, Incarnation: x.of, Mentions: found.sorted()})); {
 	case err == nil:
 		x.at = to
 		return true
@@ -98,26 +110,32 @@ func (x *indexer) round(ctx context.Context) bool {
 	}
 }
 
-// mentionsIn lists the executions and flows that commits name, in order of their ids.
-func mentionsIn(commits []store.Commit) []store.Mention {
-	found := map[base.UUID][]int64{}
+// mentions are the positions of commits by the executions and flows that they name.
+type mentions map[base.UUID][]int64
+
+// add adds commits that come behind all that were added before.
+func (m mentions) add(commits []store.Commit) {
 	for i := range commits {
 		seq := commits[i].Seq
 		for j := range commits[i].Events {
 			ev := &commits[i].Events[j]
 			for _, id := range [...]base.UUID{ev.ExecutionID.UUID, ev.FlowID.UUID, ev.RootFlowID.UUID} {
-				if seqs := found[id]; !id.IsZero() && (len(seqs) == 0 || seqs[len(seqs)-1] != seq) {
-					found[id] = append(seqs, seq)
+				if seqs := m[id]; !id.IsZero() && (len(seqs) == 0 || seqs[len(seqs)-1] != seq) {
+					m[id] = append(seqs, seq)
 				}
 			}
 		}
 	}
-	mentions := make([]store.Mention, 0, len(found))
-	for id, seqs := range found {
-		mentions = append(mentions, store.Mention{Subject: id, Seqs: seqs})
+}
+
+// sorted lists them in order of the ids.
+func (m mentions) sorted() []store.Mention {
+	list := make([]store.Mention, 0, len(m))
+	for id, seqs := range m {
+		list = append(list, store.Mention{Subject: id, Seqs: seqs})
 	}
-	slices.SortFunc(mentions, func(a, b store.Mention) int { return slices.Compare(a.Subject[:], b.Subject[:]) })
-	return mentions
+	slices.SortFunc(list, func(a, b store.Mention) int { return bytes.Compare(a.Subject[:], b.Subject[:]) })
+	return list
 }
 
 // subjectCommits is how many commits of one subject are read at a time: few, because each may hold events of many others.
