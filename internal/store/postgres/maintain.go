@@ -113,7 +113,15 @@ func (s *Store) trimLog(ctx context.Context, conn *pgx.Conn, before base.Time) e
 	if _, err = conn.Exec(ctx, s.cold["trim_log"], floor); err != nil {
 		return err
 	}
-	for { // some at a time: no other statement waits for them
+	return s.trimIndex(ctx, conn, floor)
+}
+
+// trimIndex drops the index of the log up to a floor, some rows at a time.
+func (s *Store) trimIndex(ctx context.Context, conn *pgx.Conn, floor int64) error {
+	if s.level.Load() < indexStep {
+		return nil
+	}
+	for {
 		done, err := conn.Exec(ctx, s.cold["trim_mentions"], store.Era(floor+1))
 		if err != nil || done.RowsAffected() == 0 {
 			return err

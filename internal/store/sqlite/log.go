@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"errors"
 
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -49,7 +48,10 @@ func (s *Store) dropLog(ctx context.Context, before base.Time) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(s.dropRows(ctx, "drop log", firstKept), s.dropRows(ctx, "drop mentions", store.Era(firstKept)))
+	if err := s.dropRows(ctx, "drop log", firstKept); err != nil || s.info.Schema < indexSchema {
+		return err
+	}
+	return s.dropRows(ctx, "drop mentions", store.Era(firstKept))
 }
 
 // dropRows removes rows below a bound, some at a time.

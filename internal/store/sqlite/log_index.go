@@ -8,10 +8,17 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
+// indexSchema is the schema with the index of the log. In a file that is used with an older one (migrate=off) the index has no end, and readers read
+// the log itself.
+const indexSchema = 4
+
 // Index adds commits to the index of the log. Like Project it need not survive a power loss.
 func (s *Store) Index(ctx context.Context, part store.IndexPart) error {
 	if part.Incarnation != "" && part.Incarnation != s.incarnation {
 		return s.reborn(part.Incarnation)
+	}
+	if s.info.Schema < indexSchema {
+		return nil
 	}
 	return s.write(ctx, eventually, func(c *conn) error {
 		moved, err := c.change("move index", part.To, part.From)
@@ -34,6 +41,9 @@ func (s *Store) Index(ctx context.Context, part store.IndexPart) error {
 
 // LogOf returns commits that name a subject.
 func (s *Store) LogOf(ctx context.Context, ask store.LogOf) (commits []store.Commit, end int64, err error) {
+	if s.info.Schema < indexSchema {
+		return nil, 0, nil
+	}
 	err = s.read(ctx, func(c *conn) error {
 		first := int64(0)
 		if err := c.each("index end", func(r row) error {
