@@ -1,0 +1,92 @@
+package stream
+
+// lane is one mode of a read.
+//
+// Of durable and summary frames it goes on to the first one that is retained, also beyond the last one that was asked for: what it knows of dropped
+// frames is then the same whether their chunks were deleted or not.
+type lane struct {
+	window    Window
+	after, to int64    // frames after the one and up to the other are read
+	last      int64    // seq of the last frame of the mode
+	rows      [][]byte // not opened yet
+	reader    frameReader
+	open      bool  // the reader is in a chunk
+	frame     Frame // the next frame
+	has       bool  // there is one
+	ended     bool  // nothing is left to be found
+	reached   int64 // seq of the last frame of the chunk in the reader; before the first chunk, nothing up to it has to be looked for
+	truncated int64 // the last frame below this seq is not retained; 0: all are
+}
+
+// hungry reports whether the lane needs chunks to go on.
+func (l *lane) hungry() bool { return !l.has && !l.ended }
+
+// end ends a lane of which no chunk is left: what the head knows of was deleted since.
+func (l *lane) end() {
+	l.drop(l.last)
+	l.ended = true
+}
+
+// drop notes that a frame is not retained.
+func (l *lane) drop(seq int64) {
+	if seq > l.after {
+		l.truncated = max(l.truncated, seq+1)
+	}
+}
+
+// fill finds the next frame that is retained and asked for, as far as there are chunks.
+func (l *lane) fill() error {
+	for !l.has && !l.ended {
+		switch {
+		case !l.open && len(l.rows) == 0:
+			return nil
+		case !l.open:
+			if err := l.openNext(); err != nil {
+				return err
+			}
+		case l.reader.next(&l.frame):
+			l.take(l.frame.Seq)
+		default:
+			if err := l.reader.err(); err != nil {
+				return err
+			}
+			l.open = false
+			l.ended = l.reached >= min(l.to, l.last)
+		}
+	}
+	return nil
+}
+
+// take looks at the frame that was read.
+func (l *lane) take(seq int64) {
+	switch {
+	case !l.window.retains(&l.reader):
+		l.drop(seq)
+	case seq > l.to:
+		l.ended = true
+	default:
+		l.has = seq > l.after
+	}
+}
+
+// openNext opens the next chunk, or passes over it if nothing of it is retained.
+func (l *lane) openNext() error {
+	if err := l.reader.open(l.rows[0]); err != nil {
+		return err
+	}
+	l.rows = l.rows[1:]
+	s := &l.reader.span
+	if s.Mode != l.window.Mode || s.LastSeq <= l.reached {
+		return unreadable("chunk of a stream, which is not one that was asked for,")
+	}
+	if s.Prev > l.reached {
+		l.drop(s.Prev)
+	}
+	l.reached = s.LastSeq
+	l.open = !l.window.Gone(s)
+	if !l.open {
+		l.drop(s.LastSeq)
+		l.ended = l.reached >= l.last || l.window.Mode == BestEffort && l.reached >= l.to
+	}
+	return nil
+}
