@@ -39,8 +39,12 @@ func (h Head) Append(p *Policy, call *Appending) (Appended, error) {
 	if h.IsClosed() {
 		return Appended{}, base.Errorf(base.CodeStaleLease, "the attempt ended, and its stream was closed with %s", h.Closed.Reason)
 	}
-	if answer, repeated, err := h.repeated(call); repeated || err != nil {
-		return Appended{Answer: answer, Repeated: repeated, Head: h}, err
+	answer, repeated, err := h.repeated(call)
+	if err != nil {
+		return Appended{}, err
+	}
+	if repeated {
+		return Appended{Answer: answer, Repeated: true, Head: h}, nil
 	}
 	document, err := h.summarize(call)
 	if err != nil {

@@ -49,9 +49,6 @@ func (w *Window) retains(r *frameReader) bool {
 	return r.span.At >= w.Since && r.span.Ordinal+r.index-1 >= w.First && r.before >= w.Before
 }
 
-// dropped reports whether a frame of the mode is out of retention.
-func (w *Window) dropped() bool { return w.First > 1 || w.Before > 0 }
-
 // Trim says which chunks of a mode may be deleted: the first n of those given, whose spans are in the order of their keys and begin with the oldest chunk that is
 // there. The head that it returns records the deletion, and must be written in the same transaction.
 func (h Head) Trim(p *Policy, mode Mode, now base.Time, oldest []Span) (n int, after Head) {
@@ -70,14 +67,14 @@ func (h Head) Trim(p *Policy, mode Mode, now base.Time, oldest []Span) (n int, a
 	return n, h
 }
 
-// MayTrim reports whether frames of a mode are out of retention that were not deleted, as far as the head tells: chunks that are partly retained count.
+// MayTrim reports whether Trim may find something to delete, as far as the head tells: there are frames that were not deleted, and some are out of
+// retention. Best-effort frames may always be: the head does not know the time of the oldest.
 func (h *Head) MayTrim(p *Policy, mode Mode, now base.Time) bool {
-	t := &h.Tallies[mode]
-	if t.Frames == 0 || h.Deleted[mode] == t.LastSeq {
+	if h.Deleted[mode] == h.Tallies[mode].LastSeq {
 		return false
 	}
 	w := h.Window(p, mode, now)
-	return w.dropped() || mode == BestEffort && h.BestEffort.At < w.Since
+	return mode == BestEffort || w.First > 1 || w.Before > 0
 }
 
 // room checks that the policy has room for durable frames (E6): stream_full.
