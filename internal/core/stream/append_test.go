@@ -33,11 +33,11 @@ func TestE1_a_call_of_several_modes_is_stored_as_a_chunk_of_each(t *testing.T) {
 	m := newModel(testPolicy())
 	m.append(t, text("12345"), Draft{Mode: BestEffort})
 	a := m.append(t, Draft{Mode: BestEffort}, text("67"), text("8"), patch(`{}`), text("9"))
-	var spans []Span
+	var extents []Extent
 	for i := range a.Chunks {
-		spans = append(spans, a.Chunks[i].Span)
+		extents = append(extents, a.Chunks[i].Extent)
 	}
-	want(t, "spans", spans, []Span{
+	want(t, "extents", extents, []Extent{
 		{Mode: Durable, At: m.now, Ordinal: 2, Count: 3, Prev: 1, LastSeq: 7, Before: 5, Bytes: 4, LastSize: 1},
 		{Mode: Summary, At: m.now, Ordinal: 1, Count: 1, LastSeq: 6, Bytes: 2, LastSize: 2},
 		{Mode: BestEffort, At: m.now, Ordinal: 2, Count: 1, Prev: 2, LastSeq: 3},

@@ -9,12 +9,12 @@ import (
 // Chunk is what one append stores of one mode: one row. Its frames have the mode and the time of the chunk, and summary frames the version that is their
 // ordinal.
 type Chunk struct {
-	Span
+	Extent
 	Frames []Frame
 }
 
-// Span says where a chunk lies in the sequence of all frames of its mode that were ever appended, which is enough to decide whether it is retained.
-type Span struct {
+// Extent says where a chunk lies in the sequence of all frames of its mode that were ever appended, which is enough to decide whether it is retained.
+type Extent struct {
 	Mode     Mode
 	At       base.Time
 	Ordinal  int64 // of its first frame, from 1
@@ -28,13 +28,13 @@ type Span struct {
 
 const chunkVersion = 1
 
-// SpanPrefix is a number of bytes with which every encoded chunk that is longer can be cut off for DecodeSpan.
-const SpanPrefix = 96
+// ExtentPrefix is a number of bytes with which every encoded chunk that is longer can be cut off for DecodeExtent.
+const ExtentPrefix = 96
 
 // add appends a frame to a chunk, which continues the tally of its mode.
 func (c *Chunk) add(f Frame, t Tally) {
 	if len(c.Frames) == 0 {
-		c.Span = Span{Mode: f.Mode, At: f.At, Ordinal: t.Frames + 1, Prev: t.LastSeq, Before: t.Bytes}
+		c.Extent = Extent{Mode: f.Mode, At: f.At, Ordinal: t.Frames + 1, Prev: t.LastSeq, Before: t.Bytes}
 	}
 	c.LastSeq, c.LastSize = f.Seq, int64(len(f.Payload))
 	c.Count++
@@ -50,8 +50,8 @@ const frameRoom = 8
 
 // Encode returns the stored form of c. Payloads are stored bit for bit.
 func (c *Chunk) Encode() []byte {
-	to := make([]byte, 0, SpanPrefix+int(c.Bytes)+len(c.Frames)*frameRoom)
-	to = c.appendSpan(to)
+	to := make([]byte, 0, ExtentPrefix+int(c.Bytes)+len(c.Frames)*frameRoom)
+	to = c.appendExtent(to)
 	pairs := c.pairs()
 	to = appendCount(to, int64(len(pairs)))
 	for _, p := range pairs {
@@ -92,7 +92,7 @@ const (
 	correlationBits = 2
 )
 
-func (s *Span) appendSpan(to []byte) []byte {
+func (s *Extent) appendExtent(to []byte) []byte {
 	to = append(to, chunkVersion, byte(s.Mode))
 	to = binary.AppendVarint(to, int64(s.At))
 	to = appendCount(to, s.Ordinal)
@@ -138,12 +138,12 @@ func placeOf(pairs []pair, f *Frame) int {
 	return 0 // cannot be: pairs has all of them
 }
 
-// DecodeSpan reads the span of an encoded chunk, of which data has all bytes or the first SpanPrefix. Anything else is corruption.
-func DecodeSpan(data []byte) (Span, error) {
+// DecodeExtent reads the extent of an encoded chunk, of which data has all bytes or the first ExtentPrefix. Anything else is corruption.
+func DecodeExtent(data []byte) (Extent, error) {
 	d := decoder{data: data}
-	s := d.span()
+	s := d.extent()
 	if d.bad {
-		return Span{}, unreadable("chunk of a stream")
+		return Extent{}, unreadable("chunk of a stream")
 	}
 	return s, nil
 }
@@ -154,7 +154,7 @@ func DecodeChunk(data []byte) (Chunk, error) {
 	if err := r.open(data); err != nil {
 		return Chunk{}, err
 	}
-	c := Chunk{Span: r.span, Frames: make([]Frame, 0, r.span.Count)}
+	c := Chunk{Extent: r.extent, Frames: make([]Frame, 0, r.extent.Count)}
 	for {
 		var f Frame
 		if !r.next(&f) {
@@ -164,9 +164,9 @@ func DecodeChunk(data []byte) (Chunk, error) {
 	}
 }
 
-func (d *decoder) span() Span {
+func (d *decoder) extent() Extent {
 	d.check(d.byte() == chunkVersion)
-	s := Span{Mode: Mode(d.byte()), At: d.time(), Ordinal: d.count(), Count: d.count(), Prev: d.count()}
+	s := Extent{Mode: Mode(d.byte()), At: d.time(), Ordinal: d.count(), Count: d.count(), Prev: d.count()}
 	s.LastSeq = s.Prev + d.count()
 	s.Before, s.Bytes, s.LastSize = d.count(), d.count(), d.count()
 	d.check(int(s.Mode) < modes && s.Ordinal >= 1 && s.Count >= 1)

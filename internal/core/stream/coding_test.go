@@ -20,7 +20,7 @@ func fullHead() Head {
 		Attempt: 3, LastSeq: 9, FirstAt: 1_000, LastAt: 2_000, Closed: Closing{At: 3_000, Reason: Reclaimed},
 		Tallies:    [modes]Tally{{Frames: 4, Bytes: 77, LastSeq: 8}, {Frames: 2, Bytes: 4, LastSeq: 9}, {Frames: 3, LastSeq: 5}},
 		Call:       Call{Present: true, Epoch: 2, ClientSeq: -7, Answer: Answer{FirstSeq: 8, LastSeq: 9, SummaryVersion: 2}},
-		BestEffort: Rate{At: 1_500, Expected: 64.25, First: 2}, Deleted: [modes]int64{3, 0, 1},
+		BestEffort: Pace{At: 1_500, Expected: 64.25, First: 2}, Deleted: [modes]int64{3, 0, 1},
 	}
 }
 
@@ -116,9 +116,9 @@ func TestEI6_chunks_come_back_bit_for_bit(t *testing.T) {
 		c := drawChunk(t)
 		stored := c.Encode()
 		back := must[Chunk](t)(DecodeChunk(stored))
-		want(t, "span", back.Span, c.Span)
+		want(t, "extent", back.Extent, c.Extent)
 		wantFrames(t, "frames", back.Frames, c.Frames)
-		want(t, "span of a prefix", must[Span](t)(DecodeSpan(stored[:min(len(stored), SpanPrefix)])), c.Span)
+		want(t, "extent of a prefix", must[Extent](t)(DecodeExtent(stored[:min(len(stored), ExtentPrefix)])), c.Extent)
 		cut := rapid.IntRange(0, len(stored)-1).Draw(t, "cut")
 		_, err := DecodeChunk(stored[:cut])
 		wantCode(t, err, base.CodeCorruption, "")
@@ -180,14 +180,14 @@ func FuzzChunk(f *testing.F) {
 		f.Add(a.Chunks[i].Encode())
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		span, spanErr := DecodeSpan(data)
+		extent, extentErr := DecodeExtent(data)
 		c, err := DecodeChunk(data)
 		if err != nil {
 			wantCode(t, err, base.CodeCorruption, "")
 			return
 		}
 		again := must[Chunk](t)(DecodeChunk(c.Encode()))
-		if spanErr != nil || span != c.Span || again.Span != c.Span || !reflect.DeepEqual(again.Frames, c.Frames) {
+		if extentErr != nil || extent != c.Extent || again.Extent != c.Extent || !reflect.DeepEqual(again.Frames, c.Frames) {
 			t.Fatalf("read\n%+v\nthen\n%+v", c, again)
 		}
 	})

@@ -5,7 +5,7 @@
 //
 //   - mode, policy, frame: frames, what a caller gives of one, and the checks of an append's arguments
 //   - cursor: places in the streams of an execution
-//   - head, rate: the record of one stream: what was ever appended, the last call, the rate of best-effort frames, the close
+//   - head, pace: the record of one stream: what was ever appended, the last call, the rate of best-effort frames, the close
 //   - append: one call, which becomes chunks, a new head and a new summary document
 //   - chunk, frames, key, coding: what a call stores of each mode, its encoding, and the text by which chunks are sorted
 //   - retention: which frames are retained, and which chunks may be deleted

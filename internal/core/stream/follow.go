@@ -206,7 +206,7 @@ func (a *Attempt) end() Cursor {
 
 // Advance notes that the frames of a page were read, which a StepRead asked for. If the page says that frames were dropped that the reader did not see
 // and was not told of, it returns a StepGap that goes before them (E22).
-func (f *Follower) Advance(page *Page) (gap Step, dropped bool) {
+func (f *Follower) Advance(page *ReadPage) (gap Step, dropped bool) {
 	a := f.cursor.Attempt
 	f.cursor = FrameCursor(a, max(f.cursor.Seq, page.Position))
 	if page.TruncatedBefore <= f.gap {

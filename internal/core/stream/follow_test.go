@@ -53,7 +53,7 @@ func (x *execution) replay() {
 }
 
 // page reads frames of an attempt.
-func (x *execution) page(attempt int, after int64, limit int) (p Page) {
+func (x *execution) page(attempt int, after int64, limit int) (p ReadPage) {
 	a := &x.Attempts[attempt]
 	if d := x.dropped[attempt]; d > after {
 		p.TruncatedBefore = d + 1
@@ -426,13 +426,13 @@ func TestE22_a_gap_is_told_once(t *testing.T) {
 	f := NewAttemptFollower(0, Cursor{})
 	f.Next(&x.History)
 	for i, row := range []struct {
-		page Page
+		page ReadPage
 		told int64
 	}{
-		{Page{Position: 1, TruncatedBefore: 5}, 5},
-		{Page{Position: 2, TruncatedBefore: 5}, 0},
-		{Page{Position: 6}, 0},
-		{Page{Position: 8, TruncatedBefore: 8}, 8},
+		{ReadPage{Position: 1, TruncatedBefore: 5}, 5},
+		{ReadPage{Position: 2, TruncatedBefore: 5}, 0},
+		{ReadPage{Position: 6}, 0},
+		{ReadPage{Position: 8, TruncatedBefore: 8}, 8},
 	} {
 		gap, dropped := f.Advance(&row.page)
 		if gap.Before != row.told || dropped != (row.told > 0) || f.Cursor() != FrameCursor(0, row.page.Position) {

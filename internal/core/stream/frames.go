@@ -8,7 +8,7 @@ import (
 
 // frameReader reads the frames of an encoded chunk one by one.
 type frameReader struct {
-	span        Span
+	extent      Extent
 	d           decoder
 	pairs       []pair
 	index       int64 // of the next frame
@@ -21,25 +21,25 @@ type frameReader struct {
 // open begins to read a chunk. The reader may have read another one before.
 func (r *frameReader) open(data []byte) error {
 	d := decoder{data: data}
-	span := d.span()
+	extent := d.extent()
 	pairs := r.pairs[:0]
 	for n := d.count(); n > 0 && !d.bad; n-- {
 		pairs = append(pairs, pair{frameType: word(d.text(MaxType)), contentType: word(d.text(maxContentType))})
 	}
-	d.check(span.Count <= int64(len(d.data))/3) // a frame takes three bytes at least
-	*r = frameReader{span: span, d: d, pairs: pairs, seq: span.Prev, before: span.Before}
+	d.check(extent.Count <= int64(len(d.data))/3) // a frame takes three bytes at least
+	*r = frameReader{extent: extent, d: d, pairs: pairs, seq: extent.Prev, before: extent.Before}
 	return r.err()
 }
 
 // next reads a frame. It returns false after the last one, and when the bytes cannot be read: see err.
 func (r *frameReader) next(f *Frame) bool {
-	if r.index == r.span.Count || r.d.bad {
+	if r.index == r.extent.Count || r.d.bad {
 		r.close()
 		return false
 	}
 	r.before += r.size
 	delta := r.d.count()
-	r.d.check(delta >= 1 && delta <= r.span.LastSeq-r.seq)
+	r.d.check(delta >= 1 && delta <= r.extent.LastSeq-r.seq)
 	mark := r.d.uint()
 	at := mark >> correlationBits
 	r.d.check(at < uint64(len(r.pairs)))
@@ -60,11 +60,11 @@ func (r *frameReader) next(f *Frame) bool {
 	}
 	r.seq += delta
 	r.size = int64(len(f.Payload))
-	f.Seq, f.At, f.Mode = r.seq, r.span.At, r.span.Mode
+	f.Seq, f.At, f.Mode = r.seq, r.extent.At, r.extent.Mode
 	f.Type, f.ContentType = r.pairs[at].frameType, r.pairs[at].contentType
 	f.SummaryVersion = 0
 	if f.Mode == Summary {
-		f.SummaryVersion = r.span.Ordinal + r.index
+		f.SummaryVersion = r.extent.Ordinal + r.index
 	}
 	r.index++
 	return true
@@ -72,13 +72,13 @@ func (r *frameReader) next(f *Frame) bool {
 
 // close checks the end of the chunk.
 func (r *frameReader) close() {
-	s := &r.span
+	s := &r.extent
 	r.d.check(r.d.finished() && r.seq == s.LastSeq && r.size == s.LastSize && r.before+r.size == s.Before+s.Bytes)
 }
 
 func (r *frameReader) err() error {
 	if r.d.bad {
-		return unreadable(fmt.Sprintf("chunk after frame %d of a stream", r.span.Prev))
+		return unreadable(fmt.Sprintf("chunk after frame %d of a stream", r.extent.Prev))
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ type Head struct {
 	FirstAt    base.Time // the first append; zero: none
 	LastAt     base.Time // the last append; zero: none
 	Call       Call
-	BestEffort Rate
+	BestEffort Pace
 	Deleted    [modes]int64 // of each mode the last seq of the chunks that were deleted; 0: none
 	Closed     Closing
 }

@@ -26,7 +26,7 @@ func (h *Head) parts() byte {
 		}
 	}
 	set(headCall, h.Call.Present)
-	set(headBestEffort, h.BestEffort != Rate{})
+	set(headBestEffort, h.BestEffort != Pace{})
 	set(headDeleted, h.Deleted != [modes]int64{})
 	set(headClosed, h.IsClosed())
 	return parts
@@ -84,7 +84,7 @@ func DecodeHead(attempt int, data []byte) (Head, error) {
 		h.Call.Answer = Answer{FirstSeq: d.count(), LastSeq: d.count(), SummaryVersion: d.count()}
 	}
 	if parts&headBestEffort != 0 {
-		h.BestEffort = Rate{At: d.time(), Expected: d.float(), First: d.count()}
+		h.BestEffort = Pace{At: d.time(), Expected: d.float(), First: d.count()}
 	}
 	if parts&headDeleted != 0 {
 		for m := range h.Deleted {

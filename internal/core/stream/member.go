@@ -16,7 +16,7 @@ type member struct {
 	value value
 }
 
-// value is an object or the text of any other value.
+// value is a text, or an object that is being changed.
 type value struct {
 	text   string
 	object *object
@@ -29,6 +29,8 @@ const (
 )
 
 func (v value) removed() bool { return v.object == nil && v.text == "" }
+
+func (v value) isObject() bool { return v.object != nil || v.text != "" && v.text[0] == '{' }
 
 func (v value) length() int {
 	if v.object != nil {
@@ -134,16 +136,20 @@ func (o *object) merge(patch *object) {
 
 // mergeMember merges an object into a member, which becomes an object where it is none.
 func (o *object) mergeMember(name string, patch *object) {
-	if at := o.find(name); at >= 0 && o.members[at].value.object != nil {
-		child := o.members[at].value.object
-		before := child.length()
+	at := o.find(name)
+	if at < 0 || !o.members[at].value.isObject() {
+		child := &object{}
 		child.merge(patch)
-		o.size += child.length() - before
+		o.set(name, value{object: child})
 		return
 	}
-	child := &object{}
-	child.merge(patch)
-	o.set(name, value{object: child})
+	v := &o.members[at].value
+	before := v.length()
+	if v.object == nil {
+		*v = value{object: readStored(v.text)}
+	}
+	v.object.merge(patch)
+	o.size += v.length() - before
 }
 
 // appendText writes o.

@@ -75,7 +75,7 @@ func (l *lane) openNext() error {
 		return err
 	}
 	l.rows = l.rows[1:]
-	s := &l.reader.span
+	s := &l.reader.extent
 	if s.Mode != l.window.Mode || s.LastSeq <= l.reached {
 		return unreadable("chunk of a stream, which is not one that was asked for,")
 	}

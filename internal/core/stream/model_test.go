@@ -159,7 +159,7 @@ func (m *model) matching(q *Query) (frames []Frame, truncated int64) {
 }
 
 // read reads one page as an engine does, with rows in portions of a random size.
-func (m *model) read(t tester, q Query, portion func() int) Page {
+func (m *model) read(t tester, q Query, portion func() int) ReadPage {
 	t.Helper()
 	r := NewReader(m.head, m.policy, q, m.now)
 	keys := m.keys()
@@ -197,11 +197,11 @@ func (m *model) trim(t tester, mode Mode, most int) int {
 	if !m.head.MayTrim(m.policy, mode, m.now) {
 		most = len(m.rows) // then there is none
 	}
-	var oldest []Span
+	var oldest []Extent
 	var keys []string
 	for _, key := range m.keys() {
 		if _, of, _, _ := ParseKey(key); of == mode && len(keys) < most {
-			oldest, keys = append(oldest, must[Span](t)(DecodeSpan(m.rows[key]))), append(keys, key)
+			oldest, keys = append(oldest, must[Extent](t)(DecodeExtent(m.rows[key]))), append(keys, key)
 		}
 	}
 	n, after := m.head.Trim(m.policy, mode, m.now, oldest)

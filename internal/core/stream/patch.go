@@ -13,7 +13,7 @@ func edit(d *Document) *editor {
 	if d == nil {
 		return &editor{root: &object{}}
 	}
-	return &editor{root: readStored(d.Text), version: d.Version}
+	return &editor{root: readStored(string(d.Text)), version: d.Version}
 }
 
 // apply applies one patch (E9, E10): invalid_patch, patch_too_deep, summary_too_large. After an error the editor must not be used any more.

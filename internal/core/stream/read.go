@@ -16,10 +16,10 @@ type Query struct {
 	Modes    ModeSet
 }
 
-// Page is what a read found.
+// ReadPage is what a read found.
 //
 // A read that goes on after Position sees the frames that follow: pages concatenate to the same list as one read.
-type Page struct {
+type ReadPage struct {
 	Frames   []Frame // by ascending seq
 	Position int64   // everything up to this seq was looked at
 	More     bool    // something after Position may match
@@ -65,7 +65,7 @@ type Reader struct {
 	to    int64
 	lanes [modes]lane
 	bytes int64
-	page  Page
+	page  ReadPage
 	done  bool // nothing is left to be read for this page
 }
 
@@ -77,7 +77,7 @@ type Want struct {
 
 // NewReader begins a read.
 func NewReader(h Head, p *Policy, q Query, now base.Time) *Reader {
-	r := &Reader{head: h, query: q, to: min(q.To, h.LastSeq), page: Page{Position: q.After}}
+	r := &Reader{head: h, query: q, to: min(q.To, h.LastSeq), page: ReadPage{Position: q.After}}
 	if r.query.MaxBytes == 0 {
 		r.query.MaxBytes = MaxPageBytes
 	}
@@ -127,7 +127,7 @@ func (r *Reader) Feed(mode Mode, rows [][]byte) error {
 }
 
 // Page returns what was read. Before the page is complete, it is a shorter page.
-func (r *Reader) Page() Page {
+func (r *Reader) Page() ReadPage {
 	p := r.page
 	for m := range r.lanes {
 		if Mode(m) != BestEffort {
@@ -160,6 +160,9 @@ func (r *Reader) merge() error {
 					r.done, r.page.More = true, true
 					return nil
 				}
+				if len(r.page.Frames) == cap(r.page.Frames) {
+					r.grow(least.reader.extent.Count)
+				}
 				r.page.Frames = append(r.page.Frames, *f)
 			}
 			r.page.Position = f.Seq
@@ -170,6 +173,12 @@ func (r *Reader) merge() error {
 		}
 	}
 	return nil
+}
+
+// grow makes room for so many frames, or for twice as many as there are, or for a few, within the limit.
+func (r *Reader) grow(n int64) {
+	has := len(r.page.Frames)
+	r.page.Frames = slices.Grow(r.page.Frames, min(max(has, int(n), 16), r.query.Limit-has))
 }
 
 // least returns the lane with the next frame, and the seq at which another lane comes first. It returns nil if a lane must be fed before, or if

@@ -6,7 +6,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
-// Window says which frames of a mode are retained at a moment. It follows from the head, the policy and the time, and with the span of a chunk alone it
+// Window says which frames of a mode are retained at a moment. It follows from the head, the policy and the time, and with the extent of a chunk alone it
 // says which frames of the chunk are retained, so that a reader gets the same whether old chunks were deleted or not.
 type Window struct {
 	Mode   Mode
@@ -35,23 +35,23 @@ func (h *Head) Window(p *Policy, mode Mode, now base.Time) Window {
 }
 
 // Gone reports whether no frame of a chunk is retained.
-func (w *Window) Gone(s *Span) bool {
+func (w *Window) Gone(s *Extent) bool {
 	return s.At < w.Since || s.Ordinal+s.Count-1 < w.First || s.Before+s.Bytes-s.LastSize < w.Before
 }
 
 // Whole reports whether every frame of a chunk is retained.
-func (w *Window) Whole(s *Span) bool {
+func (w *Window) Whole(s *Extent) bool {
 	return s.At >= w.Since && s.Ordinal >= w.First && s.Before >= w.Before
 }
 
 // retains reports whether the frame that the reader has just read is retained.
 func (w *Window) retains(r *frameReader) bool {
-	return r.span.At >= w.Since && r.span.Ordinal+r.index-1 >= w.First && r.before >= w.Before
+	return r.extent.At >= w.Since && r.extent.Ordinal+r.index-1 >= w.First && r.before >= w.Before
 }
 
-// Trim says which chunks of a mode may be deleted: the first n of those given, whose spans are in the order of their keys and begin with the oldest chunk that is
+// Trim says which chunks of a mode may be deleted: the first n of those given, whose extents are in the order of their keys and begin with the oldest chunk that is
 // there. The head that it returns records the deletion, and must be written in the same transaction.
-func (h Head) Trim(p *Policy, mode Mode, now base.Time, oldest []Span) (n int, after Head) {
+func (h Head) Trim(p *Policy, mode Mode, now base.Time, oldest []Extent) (n int, after Head) {
 	w := h.Window(p, mode, now)
 	for n < len(oldest) && oldest[n].Mode == mode && w.Gone(&oldest[n]) {
 		n++

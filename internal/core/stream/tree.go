@@ -11,7 +11,7 @@ import (
 type treeReader struct {
 	text   string
 	at     int
-	stored bool // the text is that of a document: it has no name twice in an object and no white space
+	stored bool // the text is that of a document: it has no name twice in an object, and values are read when they are changed
 }
 
 // readObject reads a patch. Of members with one name the last counts, at the place of the first.
@@ -21,9 +21,12 @@ func readObject(text []byte) *object {
 	return r.object()
 }
 
-// readStored reads the text of a document.
-func readStored(text []byte) *object {
-	r := treeReader{text: string(text), stored: true}
+// storedMember is an estimate of the bytes of a member in a document.
+const storedMember = 32
+
+// readStored reads the text of a document, or of an object in one. The values of its members are left as texts.
+func readStored(text string) *object {
+	r := treeReader{text: text, stored: true}
 	r.peek()
 	return r.object()
 }
@@ -42,6 +45,9 @@ func (r *treeReader) peek() byte {
 
 func (r *treeReader) object() *object {
 	o := &object{}
+	if r.stored {
+		o.members = make([]member, 0, len(r.text)/storedMember+1)
+	}
 	r.at++
 	for r.peek() != '}' {
 		if r.text[r.at] == ',' {
@@ -62,13 +68,12 @@ func (r *treeReader) object() *object {
 }
 
 func (r *treeReader) value() value {
-	switch r.peek() {
-	case '{':
+	switch c := r.peek(); {
+	case r.stored && (c == '{' || c == '['):
+		return value{text: r.pass()}
+	case c == '{':
 		return value{object: r.object()}
-	case '[':
-		if r.stored {
-			return value{text: r.passArray()}
-		}
+	case c == '[':
 		return value{text: string(r.array(nil))}
 	default:
 		return value{text: r.scalar()}
@@ -97,17 +102,17 @@ func (r *treeReader) array(to []byte) []byte {
 	return append(to, ']')
 }
 
-// passArray returns an array as it stands.
-func (r *treeReader) passArray() string {
+// pass returns an object or array as it stands.
+func (r *treeReader) pass() string {
 	begin, open := r.at, 0
 	for {
 		switch r.text[r.at] {
 		case '"':
 			r.string()
 			continue
-		case '[':
+		case '{', '[':
 			open++
-		case ']':
+		case '}', ']':
 			open--
 		}
 		if r.at++; open == 0 {

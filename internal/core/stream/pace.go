@@ -6,11 +6,11 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
-// Rate says how many best-effort frames are retained (E8).
+// Pace says how many best-effort frames are retained (E8).
 //
 // Expected is the number of frames that come in twice the ttl at the present rate: r * ttl_s * 2 in the words of the rule. Keeping it in place of r loses
 // nothing and makes its first value, the floor, exact.
-type Rate struct {
+type Pace struct {
 	At       base.Time // the last append of best-effort frames
 	Expected float64   // 0: nothing was appended yet
 	First    int64     // ordinal of the first frame that is retained by number. It never goes back, so that what was dropped stays dropped
@@ -20,7 +20,7 @@ type Rate struct {
 const tolerance = 1e-6
 
 // after returns the rate after m best-effort frames were appended at now, to the given number of frames in all.
-func (r Rate) after(p *BestEffortPolicy, m int, now base.Time, frames int64) Rate {
+func (r Pace) after(p *BestEffortPolicy, m int, now base.Time, frames int64) Pace {
 	if r.Expected == 0 {
 		r.Expected = float64(p.Floor)
 	} else {
@@ -34,7 +34,7 @@ func (r Rate) after(p *BestEffortPolicy, m int, now base.Time, frames int64) Rat
 }
 
 // Kept is the most best-effort frames that are retained, between the floor and the ceiling.
-func (r Rate) Kept(p *BestEffortPolicy) int64 {
+func (r Pace) Kept(p *BestEffortPolicy) int64 {
 	k := math.Ceil(r.Expected - tolerance)
 	return int64(min(max(k, float64(p.Floor)), float64(p.Ceiling)))
 }
