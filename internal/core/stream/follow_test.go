@@ -422,6 +422,12 @@ func TestE22_a_gap_is_told_once(t *testing.T) {
 	want(t, "from a dropped frame", told(t, x, OnlyThis, 0, "0-2"), "gap 0 before 5, 0-5, 0-6, 0-7, 0-8, 0-9")
 	want(t, "from the last dropped frame", told(t, x, Latest, 0, "0-4"), "0-5, 0-6, 0-7, 0-8, 0-9")
 
+	x.start()
+	x.say(9)
+	x.dropped[1] = 2
+	want(t, "of each attempt", told(t, x, Every, 0, "start"),
+		"started 0 after -1, gap 0 before 5, 0-5, 0-6, 0-7, 0-8, 0-9, 0-9-end reclaimed, started 1 after 0, gap 1 before 3, 1-3, 1-4, 1-5, 1-6, 1-7, 1-8, 1-9")
+
 	// Frames of other modes before the end of the gap are still there, over several pages.
 	f := NewAttemptFollower(0, Cursor{})
 	f.Next(&x.History)

@@ -124,5 +124,5 @@ func (h *Head) consistent() bool {
 		last = max(last, t.LastSeq)
 	}
 	a := h.Call.Answer
-	return left == 0 && last == h.LastSeq && h.BestEffort.First-1 <= h.Tallies[BestEffort].Frames && a.LastSeq <= h.LastSeq && a.FirstSeq <= a.LastSeq
+	return left == 0 && last == h.LastSeq && h.BestEffort.First <= h.Tallies[BestEffort].Frames && a.LastSeq <= h.LastSeq && a.FirstSeq <= a.LastSeq
 }

@@ -34,7 +34,7 @@ func (l *lane) drop(seq int64) {
 	}
 }
 
-// fill finds the next frame that is retained and asked for, as far as there are chunks.
+// fill finds the next frame that is retained, as far as there are chunks. It may be one after those that are asked for.
 func (l *lane) fill() error {
 	for !l.has && !l.ended {
 		switch {
@@ -45,7 +45,11 @@ func (l *lane) fill() error {
 				return err
 			}
 		case l.reader.next(&l.frame):
-			l.take(l.frame.Seq)
+			if l.window.retains(&l.reader) {
+				l.has = l.frame.Seq > l.after
+			} else {
+				l.drop(l.frame.Seq)
+			}
 		default:
 			if err := l.reader.err(); err != nil {
 				return err
@@ -55,18 +59,6 @@ func (l *lane) fill() error {
 		}
 	}
 	return nil
-}
-
-// take looks at the frame that was read.
-func (l *lane) take(seq int64) {
-	switch {
-	case !l.window.retains(&l.reader):
-		l.drop(seq)
-	case seq > l.to:
-		l.ended = true
-	default:
-		l.has = seq > l.after
-	}
 }
 
 // openNext opens the next chunk, or passes over it if nothing of it is retained.

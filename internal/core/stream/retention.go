@@ -56,13 +56,8 @@ func (h Head) Trim(p *Policy, mode Mode, now base.Time, oldest []Extent) (n int,
 	for n < len(oldest) && oldest[n].Mode == mode && w.Gone(&oldest[n]) {
 		n++
 	}
-	if n == 0 {
-		return 0, h
-	}
-	last := &oldest[n-1]
-	h.Deleted[mode] = max(h.Deleted[mode], last.LastSeq)
-	if mode == BestEffort { // a clock that was set back does not bring them back
-		h.BestEffort.First = max(h.BestEffort.First, last.Ordinal+last.Count)
+	if n > 0 {
+		h.Deleted[mode] = oldest[n-1].LastSeq
 	}
 	return n, h
 }
