@@ -12,7 +12,7 @@ type Appending struct {
 	ClientSeq *int64 // nil: the call is not protected against repetition
 	Drafts    []Draft
 	Now       base.Time
-	Document  *Document // the summary document before the call, nil for none; needed where NeedsDocument says so
+	Document  *Document // the summary document before the call, nil for none; it is required if NeedsDocument reports true
 }
 
 // Appended is what an append writes and answers.

@@ -13,7 +13,7 @@ type Chunk struct {
 	Frames []Frame
 }
 
-// Extent says where a chunk lies in the sequence of all frames of its mode that were ever appended, which is enough to decide whether it is retained.
+// Extent states where a chunk lies in the sequence of all frames of its mode that were ever appended. It suffices to decide whether the chunk is retained.
 type Extent struct {
 	Mode     Mode
 	At       base.Time
@@ -28,7 +28,7 @@ type Extent struct {
 
 const chunkVersion = 1
 
-// ExtentPrefix is a number of bytes with which every encoded chunk that is longer can be cut off for DecodeExtent.
+// ExtentPrefix is the number of leading bytes of an encoded chunk that suffice for DecodeExtent.
 const ExtentPrefix = 96
 
 // add appends a frame to a chunk, which continues the tally of its mode.

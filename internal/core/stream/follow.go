@@ -7,10 +7,10 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
-// Following says which attempts a follower gets (E18).
+// Following selects the attempts of a follower (E18).
 type Following uint8
 
-// What may be followed.
+// The kinds of following.
 const (
 	Latest   Following = iota // the newest attempt alone
 	Every                     // every attempt, in order
@@ -23,7 +23,7 @@ type History struct {
 	// the cursor on, for OnlyThis at least that one.
 	Attempts []Attempt
 	// RunFrom is the number of attempts that there were at the last replay, and so the index of the first attempt of the present run; 0: the execution
-	// was never replayed. It decides what is new to a reader who saw the execution end.
+	// was never replayed. A reader whose cursor is closed continues from there.
 	RunFrom int
 	End     Ending
 }
@@ -33,7 +33,7 @@ type Attempt struct {
 	Index     int
 	Type      string
 	StartedAt base.Time
-	LastSeq   int64 // 0: it said nothing
+	LastSeq   int64 // 0: it has no frames
 	Closed    Closing
 }
 
@@ -43,18 +43,18 @@ type Ending struct {
 	At      base.Time
 }
 
-// StepKind says what a follower does next.
+// StepKind is the kind of a Step.
 type StepKind uint8
 
 // The kinds of steps. All but StepWait, StepRead and StepDone are control items that are sent.
 const (
-	StepWait          StepKind = iota // nothing is there: wait for a change
+	StepWait          StepKind = iota // nothing can be sent now: wait for a change
 	StepRead                          // read and send frames of Attempt after After, and report them with Advance
 	StepStarted                       // attempt_started
 	StepAttemptClosed                 // attempt_closed
 	StepGap                           // gap, of Advance alone
 	StepClosed                        // closed
-	StepDone                          // nothing will come any more: the response ends; if it is the first step, the answer is 204
+	StepDone                          // nothing follows: the response ends; if it is the first step, the answer is 204
 )
 
 // Step is what a follower does next.
@@ -68,9 +68,9 @@ type Step struct {
 	End        Ending  // of StepClosed
 }
 
-// Follower decides what a reader who follows an execution is sent, and in which order. It holds the reader's cursor; a reader who comes back with that cursor
-// is sent the same. There is one exception: a reader who has all frames of an attempt is told that it was closed before the next one starts, where a
-// reader who comes back with a cursor of an older attempt is sent the start of the newest at once (E19).
+// Follower determines what a reader who follows an execution is sent, and in which order. It holds the reader's cursor; a reader who reconnects with that
+// cursor is sent the same, with one exception: a follower of Latest that has sent all frames of an attempt sends its attempt_closed before the next
+// attempt_started, whereas a reader who reconnects with a cursor of an older attempt is sent the attempt_started of the newest at once (E19).
 type Follower struct {
 	what    Following
 	only    int // of OnlyThis
@@ -159,7 +159,7 @@ func (f *Follower) start(a *Attempt) Step {
 	return Step{Kind: StepStarted, ID: f.cursor, Attempt: *a, Supersedes: a.Index - 1}
 }
 
-// settle turns a cursor that a reader brought into a place of what there is.
+// settle turns the cursor of a reader into a place that exists.
 func (f *Follower) settle(h *History) {
 	f.settled = true
 	if f.what == OnlyThis {
@@ -189,8 +189,10 @@ func (c Cursor) settledIn(index int, a *Attempt) Cursor {
 		return c
 	case a == nil || c.Place == AtStart:
 		return FrameCursor(index, 0)
-	case c.Place == AtEnd || c == a.end():
-		return a.end()
+	case c == a.end():
+		return c
+	case c.Place == AtEnd:
+		return FrameCursor(index, a.LastSeq)
 	default:
 		return FrameCursor(index, min(c.Seq, a.LastSeq))
 	}
@@ -204,8 +206,8 @@ func (a *Attempt) end() Cursor {
 	return FrameCursor(a.Index, a.LastSeq)
 }
 
-// Advance notes that the frames of a page were read, which a StepRead asked for. If the page says that frames were dropped that the reader did not see
-// and was not told of, it returns a StepGap that goes before them (E22).
+// Advance moves the cursor past a page that was read for a StepRead. If frames after the cursor were dropped and no gap was sent for them yet, it returns a
+// StepGap, which is sent before the frames of the page (E22).
 func (f *Follower) Advance(page *ReadPage) (gap Step, dropped bool) {
 	a := f.cursor.Attempt
 	f.cursor = FrameCursor(a, max(f.cursor.Seq, page.Position))

@@ -387,7 +387,7 @@ func TestE18_E19_E21_where_a_reader_goes_on(t *testing.T) {
 		{"one attempt, open", x, OnlyThis, "1-1", "1-2, 1-3"},
 		{"one attempt, told of its close", &ended, OnlyThis, "1-3-end", "204"},
 		{"one attempt, told of the end", &ended, OnlyThis, "closed", "204"},
-		{"one attempt, from its end", &ended, OnlyThis, "end", "204"},
+		{"one attempt, from its end", &ended, OnlyThis, "end", "1-3-end attempt_success, done"},
 	} {
 		if got := told(t, row.x, row.what, 1, row.after); got != row.sent {
 			t.Errorf("%s: %s, want %s", row.name, got, row.sent)

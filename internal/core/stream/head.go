@@ -2,8 +2,8 @@ package stream
 
 import "github.com/flowfabric/flowfabric/internal/core/base"
 
-// Head is the record of one stream. It says what was ever appended and what of it is retained, whatever chunks are there. The zero Head with an Attempt is
-// that of an attempt that said nothing and was not closed. A Head is a value: no function changes one that it is given.
+// Head is the record of one stream: what was ever appended, and what of it is retained. The zero Head with an Attempt is that of an attempt that has no frames
+// and is not closed. No function changes a Head that it is given.
 type Head struct {
 	Attempt    int // not encoded: it is part of the row's key
 	LastSeq    int64
@@ -16,7 +16,7 @@ type Head struct {
 	Closed     Closing
 }
 
-// Tally says what was ever appended in one mode. The frames of a mode have ordinals from 1.
+// Tally counts what was ever appended in one mode. The frames of a mode have ordinals from 1.
 type Tally struct {
 	Frames  int64
 	Bytes   int64
@@ -41,13 +41,13 @@ type Answer struct {
 // FrameCount is the number of frames that were appended in the life of the stream, whether they are retained or not.
 func (a Answer) FrameCount() int64 { return a.LastSeq }
 
-// Closing says when and why a stream was closed. The zero Closing is that of an open stream.
+// Closing is the close of a stream. The zero Closing is that of an open stream.
 type Closing struct {
 	At     base.Time
 	Reason Reason
 }
 
-// Reason says how the attempt of a closed stream ended (E12). The zero Reason is none. Values are stored.
+// Reason is how the attempt of a closed stream ended (E12). The zero Reason is none. Values are stored.
 type Reason uint8
 
 // The reasons of a close.

@@ -2,11 +2,11 @@ package stream
 
 // lane is one mode of a read.
 //
-// Of durable and summary frames it goes on to the first one that is retained, also beyond the last one that was asked for: what it knows of dropped
-// frames is then the same whether their chunks were deleted or not.
+// Durable and summary frames are read up to the first one that is retained, even beyond the bound of the query, so that truncated is the same whether
+// chunks were deleted or not.
 type lane struct {
 	window    Window
-	after, to int64    // frames after the one and up to the other are read
+	after, to int64    // the bounds of the query
 	last      int64    // seq of the last frame of the mode
 	rows      [][]byte // not opened yet
 	reader    frameReader
@@ -14,14 +14,14 @@ type lane struct {
 	frame     Frame // the next frame
 	has       bool  // there is one
 	ended     bool  // nothing is left to be found
-	reached   int64 // seq of the last frame of the chunk in the reader; before the first chunk, nothing up to it has to be looked for
+	reached   int64 // seq of the last frame of the chunk in the reader; before the first chunk, the seq after which it is looked for
 	truncated int64 // the last frame below this seq is not retained; 0: all are
 }
 
-// hungry reports whether the lane needs chunks to go on.
-func (l *lane) hungry() bool { return !l.has && !l.ended }
+// needsChunks reports whether the lane needs chunks to go on.
+func (l *lane) needsChunks() bool { return !l.has && !l.ended }
 
-// end ends a lane of which no chunk is left: what the head knows of was deleted since.
+// end ends a lane for which no chunk is stored: those that were there when the head was read have been deleted.
 func (l *lane) end() {
 	l.drop(l.last)
 	l.ended = true
@@ -34,7 +34,7 @@ func (l *lane) drop(seq int64) {
 	}
 }
 
-// fill finds the next frame that is retained, as far as there are chunks. It may be one after those that are asked for.
+// fill finds the next frame that is retained, as far as there are chunks. It may lie beyond the bound of the query.
 func (l *lane) fill() error {
 	for !l.has && !l.ended {
 		switch {
@@ -69,7 +69,7 @@ func (l *lane) openNext() error {
 	l.rows = l.rows[1:]
 	s := &l.reader.extent
 	if s.Mode != l.window.Mode || s.LastSeq <= l.reached {
-		return unreadable("chunk of a stream, which is not one that was asked for,")
+		return unreadable("chunk of a stream, which was not to be read,")
 	}
 	if s.Prev > l.reached {
 		l.drop(s.Prev)

@@ -24,6 +24,7 @@ type model struct {
 	rate    *big.Rat
 	rateAt  base.Time
 	patches [][]byte
+	stop    func() bool // ends a read before its page is complete; nil: none is
 }
 
 func newModel(p *Policy) *model {
@@ -176,6 +177,9 @@ func (m *model) read(t tester, q Query, portion func() int) ReadPage {
 			}
 			if err := r.Feed(w.Mode, rows); err != nil {
 				t.Fatalf("%v", err)
+			}
+			if m.stop != nil && m.stop() {
+				return r.Page()
 			}
 		}
 	}

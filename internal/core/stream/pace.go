@@ -6,7 +6,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
-// Pace says how many best-effort frames are retained (E8).
+// Pace determines how many best-effort frames are retained (E8).
 //
 // Expected is the number of frames that come in twice the ttl at the present rate: r * ttl_s * 2 in the words of the rule. Keeping it in place of r loses
 // nothing and makes its first value, the floor, exact.

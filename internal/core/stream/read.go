@@ -6,7 +6,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
-// Query says which frames of a stream are read (E15).
+// Query selects frames of a stream (E15).
 type Query struct {
 	After    int64    // only frames after this seq
 	To       int64    // only frames up to this seq
@@ -50,11 +50,11 @@ func (h *Head) position(c Cursor) int64 {
 	}
 }
 
-// Reader makes a page out of the chunks of a stream, which it is fed as it asks for them:
+// Reader builds a page from the chunks of a stream. The caller loads the chunks that Wants lists and passes them to Feed:
 //
 //	r := NewReader(head, policy, query, now)
 //	for wants := r.Wants(); len(wants) > 0; wants = r.Wants() {
-//		// feed the chunks that each of wants asks for
+//		// load chunks for each of wants, and Feed them
 //	}
 //	page := r.Page()
 //
@@ -69,7 +69,7 @@ type Reader struct {
 	done  bool // nothing is left to be read for this page
 }
 
-// Want asks for chunks: those of a mode with keys from From, included, up to Limit, excluded, in the order of keys. Any number of the first of them will do.
+// Want names chunks that a Reader needs: those of a mode with From <= key < Limit, in the order of keys. The first of them suffice, in any number from one.
 type Want struct {
 	Mode        Mode
 	From, Limit string
@@ -94,14 +94,14 @@ func NewReader(h Head, p *Policy, q Query, now base.Time) *Reader {
 	return r
 }
 
-// Wants returns what the reader needs to go on; nothing: the page is complete.
+// Wants returns what the reader needs to continue. It returns nil when the page is complete.
 func (r *Reader) Wants() []Want {
 	if r.done {
 		return nil
 	}
 	var wants []Want
 	for m := range r.lanes {
-		if l := &r.lanes[m]; l.hungry() {
+		if l := &r.lanes[m]; l.needsChunks() {
 			mode := Mode(m)
 			wants = append(wants, Want{Mode: mode, From: Key(r.head.Attempt, mode, l.reached+1), Limit: KeyLimit(r.head.Attempt, mode)})
 		}
@@ -109,11 +109,11 @@ func (r *Reader) Wants() []Want {
 	return wants
 }
 
-// Feed gives the reader encoded chunks that it asked for; none says that there are no more. Those that it did not ask for are ignored. Chunks that cannot be
-// read are corruption. The frames of the page share the rows, which must not change afterwards.
+// Feed adds encoded chunks that Wants listed. No rows means that no more are stored. Rows of a mode that Wants did not list are ignored. Chunks that cannot
+// be read are corruption. The frames of the page share the bytes of the rows, which must not change afterwards.
 func (r *Reader) Feed(mode Mode, rows [][]byte) error {
 	l := &r.lanes[mode]
-	if r.done || !l.hungry() {
+	if r.done || !l.needsChunks() {
 		return nil
 	}
 	l.rows = rows
@@ -126,7 +126,7 @@ func (r *Reader) Feed(mode Mode, rows [][]byte) error {
 	return r.merge()
 }
 
-// Page returns what was read. Before the page is complete, it is a shorter page.
+// Page returns what was read so far. It is a valid page at any time, possibly a short one.
 func (r *Reader) Page() ReadPage {
 	p := r.page
 	for m := range r.lanes {
@@ -182,14 +182,14 @@ func (r *Reader) grow(n int64) {
 }
 
 // least returns the lane with the next frame, and the seq at which another lane comes first. It returns nil if a lane must be fed before, or if
-// nothing is left: then the page is done.
+// nothing is left; then the page is complete.
 func (r *Reader) least() (least *lane, limit int64) {
 	limit = r.to + 1
 	next := limit
 	for m := range r.lanes {
 		l := &r.lanes[m]
 		switch {
-		case l.hungry():
+		case l.needsChunks():
 			return nil, 0
 		case !l.has:
 		case l.frame.Seq < next:

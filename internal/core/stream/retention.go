@@ -6,8 +6,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
-// Window says which frames of a mode are retained at a moment. It follows from the head, the policy and the time, and with the extent of a chunk alone it
-// says which frames of the chunk are retained, so that a reader gets the same whether old chunks were deleted or not.
+// Window determines which frames of a mode are retained at a moment. It depends on the head, the policy and the time, and needs of a chunk its extent alone:
+// a reader gets the same whether old chunks were deleted or not.
 type Window struct {
 	Mode   Mode
 	First  int64     // ordinal of the first frame that is retained by number
@@ -39,18 +39,13 @@ func (w *Window) Gone(s *Extent) bool {
 	return s.At < w.Since || s.Ordinal+s.Count-1 < w.First || s.Before+s.Bytes-s.LastSize < w.Before
 }
 
-// Whole reports whether every frame of a chunk is retained.
-func (w *Window) Whole(s *Extent) bool {
-	return s.At >= w.Since && s.Ordinal >= w.First && s.Before >= w.Before
-}
-
 // retains reports whether the frame that the reader has just read is retained.
 func (w *Window) retains(r *frameReader) bool {
 	return r.extent.At >= w.Since && r.extent.Ordinal+r.index-1 >= w.First && r.before >= w.Before
 }
 
-// Trim says which chunks of a mode may be deleted: the first n of those given, whose extents are in the order of their keys and begin with the oldest chunk that is
-// there. The head that it returns records the deletion, and must be written in the same transaction.
+// Trim returns how many chunks of a mode may be deleted: the first n of those given. Their extents must be in the order of their keys and begin with the oldest
+// chunk that is stored. The returned head records the deletion and must be written in the same transaction.
 func (h Head) Trim(p *Policy, mode Mode, now base.Time, oldest []Extent) (n int, after Head) {
 	w := h.Window(p, mode, now)
 	for n < len(oldest) && oldest[n].Mode == mode && w.Gone(&oldest[n]) {
@@ -62,8 +57,8 @@ func (h Head) Trim(p *Policy, mode Mode, now base.Time, oldest []Extent) (n int,
 	return n, h
 }
 
-// MayTrim reports whether Trim may find something to delete, as far as the head tells: there are frames that were not deleted, and some are out of
-// retention. Best-effort frames may always be: the head does not know the time of the oldest.
+// MayTrim reports whether Trim may find something to delete, as far as the head shows: some frames were not deleted, and some are out of retention.
+// For best-effort frames, whose oldest time is not in the head, it reports whether any frame was not deleted.
 func (h *Head) MayTrim(p *Policy, mode Mode, now base.Time) bool {
 	if h.Deleted[mode] == h.Tallies[mode].LastSeq {
 		return false
