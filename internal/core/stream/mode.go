@@ -9,7 +9,7 @@ type Mode uint8
 const (
 	Durable    Mode = iota // kept within the bounds of the policy (E6)
 	Summary                // a merge patch of the summary document; the newest MaxPatches are kept (E7)
-	BestEffort             // kept for a short time, the newest at least (E8)
+	BestEffort             // kept for a short time, in a number that follows the rate (E8)
 
 	modes = 3
 )
