@@ -99,7 +99,7 @@ func DecodeCursor(scope, cursor string) (key []byte, err error) {
 	if len(cursor) > maxCursor {
 		return nil, badCursor()
 	}
-	raw, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
+	raw, err := base.DecodeURLText(cursor)
 	if err != nil || len(raw) < 1+cursorDigest || raw[0] != cursorVersion {
 		return nil, badCursor()
 	}

@@ -73,3 +73,27 @@ func (w *world) comparesEmpty(t *testing.T, path string, parameters []string) {
 		}
 	}
 }
+
+// A cursor that was broken into lines on its way is none: an answer would have a second address.
+func TestU16_U43_a_cursor_with_a_line_end_inside_is_none(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, w *world) {
+		for range 2 {
+			w.submitted(t)
+		}
+		w.post(t, "/v1/work/claim", `{"worker_id":"w","worker_instance_id":"w-1","lanes":["default"],"max":2,"wait_ms":20000}`).wants(t, 200)
+		eventually(t, "both leases are listed", func() bool {
+			return len(w.get(t, "/v1/workers/w-1/leases").wants(t, 200).field(t, "items").([]any)) == 2
+		})
+		for list, names := range map[string][2]string{
+			"/v1/workers/w-1/leases?limit=1": {"cursor", "next_cursor"}, "/v1/executions?limit=1": {"cursor", "next_cursor"}, "/v1/events?limit=1&after=start": {"after", "next"},
+		} {
+			cursor := w.get(t, list).wants(t, 200).text(t, names[1])
+			with := strings.NewReplacer("&after=start", "").Replace(list) + "&" + names[0] + "="
+			w.get(t, with+cursor).wants(t, 200)
+			for _, end := range []string{"%0A", "%0D"} {
+				w.get(t, with+cursor[:5]+end+cursor[5:]).refuses(t, 400, "invalid_cursor")
+			}
+		}
+	})
+}

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
+	"strings"
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/wire"
@@ -86,9 +87,10 @@ func positionOf(cursor, bound string) (int, error) {
 	if cursor == "" {
 		return 0, nil
 	}
-	text, err := base64.RawURLEncoding.DecodeString(cursor)
+	text, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
 	mark := markOf(bound)
-	if err == nil && len(text) > len(mark) && string(text[:len(mark)]) == string(mark) {
+	// The decoder skips line ends, which no cursor has.
+	if err == nil && !strings.ContainsAny(cursor, "\r\n") && len(text) > len(mark) && string(text[:len(mark)]) == string(mark) {
 		if position, n := binary.Uvarint(text[len(mark):]); n == len(text)-len(mark) && position <= 1<<31 {
 			return int(position), nil
 		}

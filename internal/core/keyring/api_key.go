@@ -282,7 +282,7 @@ func ParseAPISecret(text string) (APISecret, error) {
 		return APISecret{}, BadCredentials()
 	}
 	id := text[len(secretPrefix):idEnd]
-	raw, err := base64.RawURLEncoding.Strict().DecodeString(text[idEnd+1:])
+	raw, err := base.DecodeURLText(text[idEnd+1:])
 	if err != nil || !isKeyID(id) {
 		return APISecret{}, BadCredentials()
 	}

@@ -25,7 +25,7 @@ func (e *Reader) cursor(p place) string {
 }
 
 func (e *Reader) parseCursor(text string) (place, error) {
-	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	raw, err := base.DecodeURLText(text)
 	id := e.Store.Info().LogID
 	if err != nil || len(raw) != 20 || string(raw[:8]) != string(id[8:]) {
 		return place{}, base.Errorf(base.CodeInvalidCursor, "not a cursor of this event log").WithField("after")
