@@ -2,44 +2,45 @@ package flowfabric_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/flowfabric/flowfabric"
 )
 
-// chargeCard stands for a service that charges at most once per key.
-func chargeCard(_ context.Context, order, key string) (string, error) {
+// charge is a bank that charges at most once per key.
+func charge(_ context.Context, order, key string) (string, error) {
 	if key == "" {
-		return "", fmt.Errorf("order %s has no key", order)
+		return "", errors.New("no key")
 	}
 	return "receipt for " + order, nil
 }
 
-const Pay flowfabric.Kind[string, string] = "pay" // from an order number to a receipt
+const Pay flowfabric.Kind[string, string] = "pay" // takes an order, returns a receipt
 
 func pay(ctx context.Context, t *flowfabric.Task, order string) (string, error) {
-	return flowfabric.Step(ctx, t, "charge", func(ctx context.Context) (string, error) {
-		return chargeCard(ctx, order, t.EffectKey("bank")) // same key in every attempt
+	return flowfabric.Step(ctx, t, "card", func(ctx context.Context) (string, error) {
+		return charge(ctx, order, t.EffectKey("bank")) // one key for all attempts
 	})
 }
 
-func payOnce(ctx context.Context, c *flowfabric.Client, order string) (string, error) {
+func start(ctx context.Context, c *flowfabric.Client) (*flowfabric.Run[string], error) {
 	w := flowfabric.NewWorker(c, flowfabric.WorkerConfig{})
 	flowfabric.Handle(w, Pay, pay)
 	go w.Run(ctx)
-	opts := flowfabric.SubmitOptions{IdempotencyKey: order} // submitting twice is safe
-	run, err := Pay.Submit(ctx, c, order, opts)
-	if err != nil {
-		return "", err
-	}
-	return run.Result(ctx)
+	return Pay.Submit(ctx, c, "order 17") // stored when it returns; run.Result waits
 }
 
 func Example_readme() {
+	client, stop := begin(context.Background(), func(w *flowfabric.Worker) { flowfabric.Handle(w, Pay, pay) })
+	defer stop()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	client, stop := begin(ctx, func(w *flowfabric.Worker) { flowfabric.Handle(w, Pay, pay) })
-	defer stop()
-	fmt.Println(payOnce(ctx, client, "o-17"))
-	// Output: receipt for o-17 <nil>
+	run, err := start(ctx, client)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(run.Result(ctx))
+	// Output: receipt for order 17 <nil>
 }

@@ -189,7 +189,7 @@ func TestU217_schema_and_sweeps_that_found_something_are_logged(t *testing.T) {
 		t.Errorf("%v", found)
 	}
 	hand.TurnTo(hand.Now().Add(2 * time.Second))
-	if found := book.await(t, "a sweep found timers that were due"); found[0]["kind"] != "execution" || found[0]["count"] != 1.0 {
+	if found := book.await(t, "a sweep found timers that were due"); found[0]["kind"] != "execution" || found[0]["count"] != 1.0 || found[0]["level"] != "DEBUG" {
 		t.Errorf("%v", found)
 	}
 	if err := c.Close(inTime(t)); err != nil {

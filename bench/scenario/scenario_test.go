@@ -149,6 +149,13 @@ func TestU260_idle_looks_at_a_store_with_nothing_to_do(t *testing.T) {
 	})
 }
 
+func TestE35_events_reads_those_of_single_executions(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, cfg Config) {
+		run(t, "events", cfg, "short_log", "long_log")
+	})
+}
+
 // lossy is a client that says yes to a submit and forgets it.
 type lossy struct {
 	transport.Transport

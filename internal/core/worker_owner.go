@@ -52,11 +52,13 @@ func (w *Worker) own(fx *Effects, before *Worker, r Registrant) (changed bool) {
 	switch {
 	case w.Owner == r.Credential():
 		return false
+	case w.Owner == "" && w.RegisteredBy == "": // the first owner, since the instance was registered
 	case w.Owner == "" && w.RegisteredBy == r.Name: // a record of an older version with the same owner
-	case before.Dead != nil:
-		w.OwnedAt = base.Later(fx.Now, before.Dead.At+1)
-	default:
-		w.OwnedAt = fx.Now
+	default: // later than everything under the previous owner, even if the clock was set back
+		w.OwnedAt = base.Later(fx.Now, before.LastSeen+1)
+		if before.Dead != nil {
+			w.OwnedAt = base.Later(w.OwnedAt, before.Dead.At+1)
+		}
 	}
 	if w.DrainedBy != "" && w.DrainedBy != r.Credential() {
 		w.Draining, w.DrainedBy = false, "" // the previous owner drained its own process, not this one
@@ -73,8 +75,18 @@ func (w *Worker) OwnedSince() base.Time {
 	return w.OwnedAt
 }
 
+// LeasedSince returns from when on leases and grants of the instance belong to the present owner. If no other had the instance before, that is
+// earlier than its registration: leases that it acquires after the clock was set back belong to it too, and a record of an earlier owner was kept
+// until a day after it was last seen. After a change of owners nothing tells such leases from those of the previous owner, and they do not count.
+func (w *Worker) LeasedSince() base.Time {
+	if w.OwnedAt == 0 {
+		return max(0, w.RegisteredAt.Add(1-workerKeptFor))
+	}
+	return w.OwnedAt
+}
+
 // Acquired reports whether a lease or a grant of the instance that began at that time belongs to the present owner.
-func (w *Worker) Acquired(at base.Time) bool { return at >= w.OwnedSince() }
+func (w *Worker) Acquired(at base.Time) bool { return at >= w.LeasedSince() }
 
 // InFeed reports whether the owner of the instance may read the event: it concerns an execution and happened after the owner got the instance
 // (U106).

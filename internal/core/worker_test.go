@@ -389,3 +389,30 @@ func TestSI13_an_instance_is_live_iff_it_was_seen_in_time_and_is_not_dead(t *tes
 		}
 	})
 }
+
+func TestL117_L5_leases_belong_to_the_owner_of_an_instance_though_the_clock_is_set_back(t *testing.T) {
+	t.Parallel()
+	first, second := Registrant{Name: "w", KeyID: "first"}, Registrant{Name: "w", KeyID: "second"}
+	w, _, _, err := RegisterWorker(at(noon), nil, sampleRegistration(t), first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !w.Acquired(noon) || !w.Acquired(noon.Add(-base.Hour)) {
+		t.Error("a lease after the clock was set back is not its owner's")
+	}
+	if w.Acquired(noon.Add(-base.Day)) {
+		t.Error("a lease of an owner whose record is gone is the present owner's")
+	}
+	w.Claimed(at(noon.Add(base.Hour)), first)
+	back := at(noon)
+	if !w.Lapse(at(noon.Add(2 * base.Hour))) {
+		t.Fatal("it does not lapse")
+	}
+	taken, _, _, err := RegisterWorker(back, &w, sampleRegistration(t), second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if taken.Acquired(noon.Add(base.Hour)) || taken.Acquired(noon) {
+		t.Error("a lease of the previous owner is the present owner's, because the clock was set back before it took the instance over")
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/engine/admin"
 	"github.com/flowfabric/flowfabric/internal/engine/bulk"
 	"github.com/flowfabric/flowfabric/internal/engine/claims"
+	"github.com/flowfabric/flowfabric/internal/engine/eventlog"
 	"github.com/flowfabric/flowfabric/internal/engine/flows"
 	"github.com/flowfabric/flowfabric/internal/engine/inspect"
 	"github.com/flowfabric/flowfabric/internal/engine/limits"
@@ -20,6 +21,7 @@ import (
 // Engine runs commands against a store. Many engines, in many processes, may run on one shared store.
 type Engine struct {
 	*txn.Engine
+	*eventlog.Reader
 	*admin.Admin
 	*limits.Admission
 	*waits.Waits
@@ -37,6 +39,7 @@ func Open(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	events := eventlog.New(kernel)
 	admin, err := admin.New(ctx, kernel)
 	if err != nil {
 		return nil, errors.Join(err, kernel.Close(context.WithoutCancel(ctx)))
@@ -47,7 +50,7 @@ func Open(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
 	graphs := flows.New(tasks)
 	served := claims.New(graphs)
 	jobs := bulk.New(graphs)
-	e := &Engine{kernel, admin, limited, waiting, tasks, graphs, served, &inspect.Inspector{Graphs: graphs, JobsRunning: jobs.Running}, jobs}
+	e := &Engine{kernel, events, admin, limited, waiting, tasks, graphs, served, &inspect.Inspector{Graphs: graphs, Events: events, JobsRunning: jobs.Running}, jobs}
 	if err := kernel.Start(ctx); err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/engine/admin"
 	"github.com/flowfabric/flowfabric/internal/engine/bulk"
 	"github.com/flowfabric/flowfabric/internal/engine/claims"
+	"github.com/flowfabric/flowfabric/internal/engine/eventlog"
 	"github.com/flowfabric/flowfabric/internal/engine/flows"
 	"github.com/flowfabric/flowfabric/internal/engine/inspect"
 	"github.com/flowfabric/flowfabric/internal/engine/limits"
@@ -48,9 +49,9 @@ type (
 	Difference          = inspect.Difference
 	EdgeQuery           = flows.EdgeQuery
 	Ending              = work.Ending
-	EventFilter         = txn.EventFilter
-	EventPage           = txn.EventPage
-	EventsRequest       = txn.EventsRequest
+	EventFilter         = eventlog.Filter
+	EventPage           = eventlog.Page
+	EventsRequest       = eventlog.Request
 	Facts               = txn.Facts
 	Feed                = txn.Feed
 	FlowAnswer          = flows.FlowAnswer
@@ -71,7 +72,7 @@ type (
 	LeaseView           = txn.LeaseView
 	LinkPage            = waits.LinkPage
 	ListRequest         = txn.ListRequest
-	LoggedEvent         = txn.LoggedEvent
+	LoggedEvent         = eventlog.Event
 	MemberView          = flows.MemberView
 	Operator            = txn.Operator
 	Page                = txn.Page

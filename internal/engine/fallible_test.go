@@ -96,6 +96,12 @@ func (s *swapped) Now(ctx context.Context) (base.Time, error) { return s.at().No
 func (s *swapped) Project(ctx context.Context, p store.Projection) error {
 	return s.at().Project(ctx, p)
 }
+func (s *swapped) Index(ctx context.Context, part store.IndexPart) error {
+	return s.at().Index(ctx, part)
+}
+func (s *swapped) LogOf(ctx context.Context, ask store.LogOf) ([]store.Commit, int64, error) {
+	return s.at().LogOf(ctx, ask)
+}
 func (s *swapped) Notify(ctx context.Context, h store.Hint) error { return s.at().Notify(ctx, h) }
 func (s *swapped) Maintain(ctx context.Context, before base.Time) error {
 	return s.at().Maintain(ctx, before)

@@ -1,8 +1,10 @@
 package engine_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
@@ -48,6 +50,48 @@ func TestS6_S46_what_is_blocked_comes_before_younger_work_in_a_process_that_know
 			})
 		})
 	}
+}
+
+// prompted is a store whose hints are given by the test, in its own goroutine: they have been heard once the call returns.
+type prompted struct {
+	store.Store
+	hear chan func(store.Hint)
+}
+
+func (p prompted) Notify(context.Context, store.Hint) error { return nil }
+
+func (p prompted) Listen(ctx context.Context, hear func(store.Hint)) error {
+	p.hear <- hear
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// The process has surveyed the class when nothing was blocked. The hint says only that something is blocked now, and that there is room.
+func TestS6_S46_what_another_process_has_blocked_comes_before_younger_work_once_the_hint_is_heard(t *testing.T) {
+	t.Parallel()
+	onShared(t, engine.Config{PollInterval: time.Hour}, func(t *testing.T, w *world) {
+		told := prompted{w.openStore(), make(chan func(store.Hint), 1)}
+		here, other := w.e, w.openEngine(told)
+		hear := <-told.hear
+		w.quota("q", core.QuotaSettings{ConcurrencyLimit: 1})
+		w.submit(underQuota(""))
+		w.e = other
+		running := w.claim()
+		w.nothing()
+		w.e = here
+		older := w.submit(underQuota(""))
+		w.turn(1)
+		w.submit(underQuota(""))
+		w.nothing()
+		w.blockedOn(older, "slots:q")
+		w.complete(running)
+		class := must(w.store.Read(w.ctx(), store.Want{Executions: []base.UUID{older.UUID}}))(t).Executions[older.UUID].Class.ID
+		hear(store.Hint{Named: true, Classes: []int32{class}, Blocked: true, Keys: []string{"slots:q"}})
+		w.e = other
+		tasks := w.take(ask())
+		same(t, "taken", len(tasks), 1)
+		same(t, "the older one", given(tasks[0]), older)
+	})
 }
 
 func TestS46_one_that_is_blocked_alone_starts_when_there_is_room(t *testing.T) {

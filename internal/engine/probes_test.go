@@ -114,6 +114,17 @@ func (c *counted) Project(ctx context.Context, p store.Projection) error {
 	return c.Store.Project(ctx, p)
 }
 
+func (c *counted) Index(ctx context.Context, part store.IndexPart) error {
+	c.asked(ctx)
+	c.writes.Add(1)
+	return c.Store.Index(ctx, part)
+}
+
+func (c *counted) LogOf(ctx context.Context, ask store.LogOf) ([]store.Commit, int64, error) {
+	c.asked(ctx)
+	return c.Store.LogOf(ctx, ask)
+}
+
 func (c *counted) Notify(ctx context.Context, hint store.Hint) error {
 	c.asked(ctx)
 	return c.Store.Notify(ctx, hint)

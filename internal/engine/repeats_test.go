@@ -390,3 +390,23 @@ func TestLI14_LC15_a_lost_answer_is_found_again_by_the_same_call(t *testing.T) {
 		same(t, "one effect each", [4]any{x.LeaseEpoch, x.RetryCount, x.ReplayCount, x.Status}, [4]any{int64(4), 0, 1, core.Cancelled})
 	})
 }
+
+// The lease is then acquired, by the clock, before the instance was registered.
+func TestL117_L5_a_claim_repeats_after_the_clock_was_set_back_behind_the_registration_of_its_instance(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		w.nothing() // registers the instance
+		w.setBack(base.Hour)
+		w.submit(core.Submission{})
+		r := ask()
+		r.RequestKey = "r1"
+		first := w.take(r)
+		same(t, "tasks", len(first), 1)
+		same(t, "repeated", leasesOf(w.take(r)), leasesOf(first))
+		id := w.submit(core.Submission{})
+		w.release(w.claim())
+		worker := engine.TargetedRequest{WorkerID: r.WorkerID, InstanceID: r.InstanceID, RequestKey: "k2"}
+		second := must(w.e.ClaimResumed(w.ctx(), client, id, worker))(t)
+		same(t, "targeted", fence(must(w.e.ClaimResumed(w.ctx(), client, id, worker))(t)), fence(second))
+	})
+}

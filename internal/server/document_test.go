@@ -72,6 +72,45 @@ func TestU116_router_and_document_list_the_same_routes(t *testing.T) {
 	}
 }
 
+func TestU4_every_operation_is_tagged_by_its_subject(t *testing.T) {
+	t.Parallel()
+	subjects := map[string]string{ // by the first part of the path behind /v1
+		"executions": "Executions", "flows": "Flows", "budgets": "Budgets", "quotas": "Quotas", "keys": "Signing keys", "bulk": "Bulk jobs", "work": "Work",
+		"workers": "Workers", "lanes": "Lanes", "namespaces": "Namespaces", "api-keys": "API keys", "events": "Events", "audit": "Audit log",
+		"waitpoints": "Waitpoints and approvals", "links": "Waitpoints and approvals", "suspended": "Waitpoints and approvals",
+		"approvals": "Waitpoints and approvals", "callbacks": "Waitpoints and approvals",
+		"admin": "Server", "info": "Server", "nudge": "Server", "whoami": "Server",
+	}
+	var document struct {
+		Tags  []struct{ Name string }
+		Paths map[string]map[string]struct{ Tags []string }
+	}
+	if err := json.Unmarshal(server.Document(), &document); err != nil {
+		t.Fatal(err)
+	}
+	used := map[string]bool{}
+	for path, methods := range document.Paths {
+		behind, found := strings.CutPrefix(path, "/v1/")
+		if !found {
+			continue // pages of the server and of approvals
+		}
+		noun, _, _ := strings.Cut(behind, "/")
+		for method, o := range methods {
+			if len(o.Tags) != 1 || subjects[noun] == "" || o.Tags[0] != subjects[noun] {
+				t.Errorf("%s %s is tagged %q, want %q", method, path, o.Tags, subjects[noun])
+				continue
+			}
+			used[o.Tags[0]] = true
+		}
+	}
+	for _, tag := range document.Tags {
+		delete(used, tag.Name)
+	}
+	if len(document.Tags) < 15 || len(used) > 0 {
+		t.Errorf("the document lists the tags %v; it lacks %v", document.Tags, used)
+	}
+}
+
 // A generated client sends its key where the document asks for one, and a proxy lets everybody in where it does not.
 func TestU116_U119_the_document_asks_for_a_key_where_the_server_does(t *testing.T) {
 	t.Parallel()

@@ -1,11 +1,13 @@
 package server
 
 import (
+	"errors"
 	"net/http"
 	"runtime"
 	"strconv"
 	"time"
 
+	"github.com/flowfabric/flowfabric/api"
 	measures "github.com/flowfabric/flowfabric/internal/metrics"
 )
 
@@ -36,6 +38,11 @@ func newMetrics(s *Server) *metrics {
 	}
 	m.registry = measures.Registry{
 		m.requests, m.seconds, m.inFlight, m.refused, m.auth, buildInfo{s}, measures.Runtime(), measures.Process(),
+	}
+	for _, info := range api.Codes() {
+		if errors.Is(&api.Error{Code: info.Code, Class: info.Class}, api.ErrUnauthenticated) {
+			m.auth.With(info.Code) // a series that exists from the start lets rate() see its first increase
+		}
 	}
 	m.registry = append(m.registry, s.on.Collector())
 	return m

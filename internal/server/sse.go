@@ -114,16 +114,31 @@ func (e *eventStream) line(lines ...string) bool {
 	return err == nil
 }
 
-// send writes events, each with its cursor as id.
+// sendAtOnce is how much of a page is written at once.
+const sendAtOnce = 32 << 10
+
+// send writes a page of events, each with its cursor as id. It is sent once it is complete: sending each event alone costs more than making it.
 func (e *eventStream) send(events []api.Event) bool {
+	if len(events) == 0 {
+		return true
+	}
+	var text []byte
 	for i := range events {
 		event := &events[i]
-		data, err := wire.Marshal(event)
-		if err != nil || !e.line("id: "+event.Cursor, "event: "+event.Kind, "data: "+string(data)) {
+		text = append(text, "id: "+event.Cursor+"\nevent: "+event.Kind+"\ndata: "...)
+		var err error
+		if text, err = wire.Append(text, event); err != nil {
 			return false
 		}
-		e.last = event.Cursor
+		if text = append(text, "\n\n"...); len(text) < sendAtOnce && i < len(events)-1 {
+			continue
+		}
+		if _, err := e.w.Write(text); err != nil {
+			return false
+		}
+		e.last, text = event.Cursor, text[:0]
 	}
+	e.w.Flush()
 	return true
 }
 

@@ -300,6 +300,17 @@ func (o *port) Project(ctx context.Context, p store.Projection) error {
 	return o.around(ctx, "project", uint64(p.To), true, func() error { return o.s.Project(ctx, p) })
 }
 
+// Index waits for its turn.
+func (o *port) Index(ctx context.Context, part store.IndexPart) error {
+	return o.around(ctx, "index", uint64(part.To), true, func() error { return o.s.Index(ctx, part) })
+}
+
+// LogOf waits for its turn.
+func (o *port) LogOf(ctx context.Context, ask store.LogOf) (commits []store.Commit, end int64, err error) {
+	err = o.around(ctx, "log of", uint64(ask.After), false, func() (err error) { commits, end, err = o.s.LogOf(ctx, ask); return err })
+	return commits, end, err
+}
+
 // Find waits for its turn.
 func (o *port) Find(ctx context.Context, q store.Query) (hits []store.Hit, err error) {
 	err = o.around(ctx, "find", uint64(len(q.Statuses))<<8+uint64(q.Limit), false, func() (err error) { hits, err = o.s.Find(ctx, q); return err })

@@ -62,6 +62,12 @@ type Store interface {
 	// Project updates search rows and moves the projection from one position to another, in one transaction. If the projection is not at the first
 	// position, or the database has another incarnation, nothing happens and the fault is Stale.
 	Project(ctx context.Context, p Projection) error
+	// Index adds commits to the index of the log and moves its end from one position to another, in one transaction. If the index does not end at
+	// the first position, or the database has another incarnation, nothing happens and the fault is Stale.
+	Index(ctx context.Context, part IndexPart) error
+	// LogOf returns commits that the index has under a subject, oldest first, and the end of the index as of this read. Commits that the log no
+	// longer has, or whose positions are above the end, are left out.
+	LogOf(ctx context.Context, ask LogOf) (commits []Commit, end int64, err error)
 	// Find returns search rows by filter and order. Count returns how many match, counting up to limit. CountBy returns how many of the first limit
 	// matches, in any order, have each value. Rows without the requested tag do not match. The values of tags may have spaces in place of control
 	// characters.
@@ -415,6 +421,27 @@ func (p Projection) Without(gone func(base.UUID) bool) Projection {
 		p.Rows = slices.DeleteFunc(slices.Clone(p.Rows), func(x *core.Execution) bool { return removed[x.ID.UUID] })
 	}
 	return p
+}
+
+// IndexPart is what one round of indexing adds to the index of the log.
+type IndexPart struct {
+	From, To    int64
+	Incarnation string // as in Projection
+	Mentions    []Mention
+}
+
+// LogOf names commits of a subject.
+type LogOf struct {
+	Subject base.UUID
+	After   int64 // only above this position
+	Limit   int   // 0: only the end of the index is read
+	Newest  bool  // the newest of them; else the oldest
+}
+
+// Mention lists commits whose events name a subject, an execution or a flow.
+type Mention struct {
+	Subject base.UUID
+	Seqs    []int64 // ascending; none is below another mention of the subject in the index
 }
 
 // Commit is one row of the log: the events of one transaction.

@@ -84,6 +84,17 @@ func (s *Store) Project(ctx context.Context, p store.Projection) error {
 	return s.Around("project", true, func() error { return s.Store.Project(ctx, p) })
 }
 
+// Index goes through Around.
+func (s *Store) Index(ctx context.Context, part store.IndexPart) error {
+	return s.Around("index", true, func() error { return s.Store.Index(ctx, part) })
+}
+
+// LogOf goes through Around.
+func (s *Store) LogOf(ctx context.Context, ask store.LogOf) (commits []store.Commit, end int64, err error) {
+	err = s.Around("log of", false, func() (err error) { commits, end, err = s.Store.LogOf(ctx, ask); return err })
+	return commits, end, err
+}
+
 // Find goes through Around.
 func (s *Store) Find(ctx context.Context, q store.Query) (hits []store.Hit, err error) {
 	err = s.Around("find", false, func() (err error) { hits, err = s.Store.Find(ctx, q); return err })

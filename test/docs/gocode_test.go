@@ -195,3 +195,20 @@ func compile(fset *token.FileSet, all ...*ast.File) (faults []string) {
 	_, _ = config.Check(all[0].Name.Name, fset, all, nil)
 	return faults
 }
+
+func TestU132_the_compiler_finds_mistakes_in_the_configuration_and_in_types(t *testing.T) {
+	t.Parallel()
+	const kind = "const Mail flowfabric.Kind[string, int] = \"mail\"\n\nfunc f(ctx context.Context, client *flowfabric.Client, w *flowfabric.Worker) {\n"
+	in := func(statement string) string { return "```go\n" + kind + statement + "\n}\n```\n" }
+	planted{
+		{in(`client, err := sqlite.Open(ctx, "app.db")`), ""},
+		{in(`client, err := sqlite.Open(ctx, "app.db", sqlite.Config{})`), ""},
+		{in(`client, err := flowfabric.Connect("https://host", sqlite.Config{})`), "ConnectConfig"},
+		{in(`client, err := sqlite.Open(ctx, "app.db", sqlite.Config{PoolSize: 4})`), "unknown field PoolSize"},
+		{in(`client, err := postgres.OpenPool(ctx, "postgres://db", postgres.Config{})`), "pgxpool.Pool"},
+		{in(`_, err := client.Lanes().Pause(ctx, "mail", ops.ListOptions{})`), "LaneAction"},
+		{in(`_, err := Mail.Submit(ctx, client, 17)`), "string"},
+		{in(`_, err := Mail.Submit(ctx, client, "ana", flowfabric.Policy{})`), "SubmitOptions"},
+		{in(`flowfabric.Handle(w, Mail, func(ctx context.Context, t *flowfabric.Task, in string) (string, error) { return in, nil })`), "func"},
+	}.finds(t, checkGo)
+}

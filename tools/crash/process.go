@@ -48,7 +48,23 @@ func start(dir, nonce, name, program string, args, environment []string) (*proce
 		p.err = p.cmd.Wait()
 		close(p.ended)
 	}()
+	p.awaitEnvironment()
 	return p, nil
+}
+
+// awaitEnvironment waits until the kernel shows the environment of a process that was just started. A program counts as started a moment before its
+// environment is set up: until then the file is empty, and the process would not be recognized as one of this run.
+func (p *process) awaitEnvironment() {
+	for !p.over() {
+		if environment, err := p.environment(); err != nil || len(environment) > 0 {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func (p *process) environment() ([]byte, error) {
+	return os.ReadFile(fmt.Sprintf("/proc/%d/environ", p.cmd.Process.Pid))
 }
 
 // over reports whether the process has ended.
@@ -66,7 +82,7 @@ func (p *process) ours() error {
 	if p.over() {
 		return fmt.Errorf("%s has ended", p.name)
 	}
-	environment, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", p.cmd.Process.Pid))
+	environment, err := p.environment()
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 // count is what ran. Subtests count as tests of their own.
 type count struct {
 	passed, failed, skipped int
+	names                   []string // of the tests that passed, subtests too
 	bad                     []bad
 }
 
@@ -29,6 +30,7 @@ func (c *count) add(other count) {
 	c.passed += other.passed
 	c.failed += other.failed
 	c.skipped += other.skipped
+	c.names = append(c.names, other.names...)
 	c.bad = append(c.bad, other.bad...)
 }
 
@@ -83,6 +85,7 @@ func (c *count) take(e event, said map[string]*strings.Builder, failedIn map[str
 	case "pass":
 		if e.Test != "" {
 			c.passed++
+			c.names = append(c.names, name)
 			printRaces(said[name], out)
 			break
 		}

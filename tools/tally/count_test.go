@@ -2,6 +2,9 @@ package main
 
 import (
 	"fmt"
+	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -121,16 +124,16 @@ func TestGroupsRunAtATime(t *testing.T) {
 	} {
 		t.Run(c.args[0], func(t *testing.T) {
 			t.Parallel()
-			atOnce, groups, err := parse(c.args)
-			if (err != nil) != c.fails || err == nil && (atOnce != c.atOnce || len(groups) != 3) {
-				t.Fatalf("%d at once of %q, %v", atOnce, groups, err)
+			o, groups, err := parse(c.args)
+			if (err != nil) != c.fails || err == nil && (o.atOnce != c.atOnce || len(groups) != 3) {
+				t.Fatalf("%d at once of %q, %v", o.atOnce, groups, err)
 			}
 			if c.fails {
 				return
 			}
 			together := make(chan struct{}) // a group ends once so many run, and those behind find the places free
 			var running atomic.Int32
-			total := runAll(atOnce, groups, func(args []string) count {
+			total := runAll(o.atOnce, groups, func(args []string) count {
 				if running.Add(1) == int32(c.atOnce) {
 					close(together)
 				}
@@ -145,5 +148,24 @@ func TestGroupsRunAtATime(t *testing.T) {
 				t.Errorf("counted %q, want %q", names, want)
 			}
 		})
+	}
+}
+
+func TestTheNamesOfWhatPassedAreWritten(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "tests.txt")
+	o, groups, err := parse([]string{"-names=" + file, "-at-once=2", "./a", "--", "./b"})
+	if err != nil || o.atOnce != 2 || len(groups) != 2 {
+		t.Fatalf("%+v of %q, %v", o, groups, err)
+	}
+	total := runAll(o.atOnce, groups, func(args []string) count {
+		return read(strings.NewReader(`{"Action":"pass","Package":"`+args[0]+`","Test":"T/sub"}
+{"Action":"fail","Package":"`+args[0]+`","Test":"F"}`), io.Discard)
+	})
+	if err := o.writeNames(total); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(file); err != nil || string(got) != "./a.T/sub\n./b.T/sub\n" {
+		t.Errorf("%q, %v", got, err)
 	}
 }

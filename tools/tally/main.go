@@ -1,8 +1,9 @@
 // Command tally runs `go test` once for each group of arguments and counts what really ran.
 //
-//	tally -at-once=2 ./... -- -race ./internal/core
+//	tally -at-once=2 -names=bin/tests.txt ./... -- -race ./internal/core
 //
 // Groups are separated by "--" and start in this order, one at a time, or as many as -at-once says: beside tests that wait, others compute.
+// The file of -names lists every test that passed, so that two runs can be compared: the same commit runs the same tests.
 // It prints one line for each package and, of tests that fail, everything they said. It ends with what failed, each with the gist of what it
 // said. The last line is "N passed, N failed, N skipped". It exits with 1 if a test, a package or a build failed, if a group ran nothing, or
 // if a test skipped itself: a skip is not a pass.
@@ -21,12 +22,12 @@ import (
 )
 
 func main() {
-	atOnce, groups, err := parse(os.Args[1:])
+	o, groups, err := parse(os.Args[1:])
 	if err != nil || len(groups) == 0 {
-		fmt.Fprintln(os.Stderr, "usage: tally [-at-once=N] ARGS-OF-GO-TEST [-- ARGS-OF-GO-TEST]...")
+		fmt.Fprintln(os.Stderr, "usage: tally [-at-once=N] [-names=FILE] ARGS-OF-GO-TEST [-- ARGS-OF-GO-TEST]...")
 		os.Exit(2)
 	}
-	total := runAll(atOnce, groups, func(args []string) count {
+	total := runAll(o.atOnce, groups, func(args []string) count {
 		return run(context.Background(), args, os.Stdout) // an interrupt reaches go test by itself
 	})
 	fmt.Println()
@@ -37,24 +38,49 @@ func main() {
 		}
 	}
 	fmt.Println(total)
+	if err := o.writeNames(total); err != nil {
+		fmt.Fprintln(os.Stderr, "tally:", err)
+		os.Exit(1)
+	}
 	if !total.good() {
 		os.Exit(1)
 	}
 }
 
-// parse reads how many groups run at a time, and the groups. Every flag but the first is one of go test.
-func parse(args []string) (atOnce int, groups [][]string, err error) {
-	atOnce = 1
-	if len(args) > 0 {
+// options are tally's own flags; all others are those of go test.
+type options struct {
+	atOnce int
+	names  string // the file that lists what passed; "" is none
+}
+
+func (o options) writeNames(total count) error {
+	if o.names == "" {
+		return nil
+	}
+	slices.Sort(total.names)
+	return os.WriteFile(o.names, []byte(strings.Join(total.names, "\n")+"\n"), 0o644)
+}
+
+// parse reads the flags of tally, which come first, and the groups.
+func parse(args []string) (o options, groups [][]string, err error) {
+	o.atOnce = 1
+	for ; len(args) > 0; args = args[1:] {
 		if text, found := strings.CutPrefix(args[0], "-at-once="); found {
-			atOnce, err = strconv.Atoi(text)
-			args = args[1:]
+			if o.atOnce, err = strconv.Atoi(text); err != nil {
+				return o, nil, err
+			}
+			continue
 		}
+		text, found := strings.CutPrefix(args[0], "-names=")
+		if !found {
+			break
+		}
+		o.names = text
 	}
-	if err == nil && atOnce < 1 {
-		err = fmt.Errorf("-at-once=%d: at least one group runs at a time", atOnce)
+	if o.atOnce < 1 {
+		err = fmt.Errorf("-at-once=%d: at least one group runs at a time", o.atOnce)
 	}
-	return atOnce, split(args), err
+	return o, split(args), err
 }
 
 // split cuts the arguments at "--" and leaves out empty groups.

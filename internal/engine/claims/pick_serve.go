@@ -103,7 +103,7 @@ func (k *pick) admitWorker(u *txn.Tx, call *claim) bool {
 		return true // a grant to an instance of another caller is no sign of life of that instance, and does not change its owner
 	}
 	if call.cameBefore(worker) {
-		call.since, k.drain[call] = worker.OwnedSince(), true
+		call.since, k.drain[call] = worker.LeasedSince(), true
 		return true
 	}
 	if worker != nil && !worker.Live(u.Now) && !k.refresh {
@@ -114,7 +114,7 @@ func (k *pick) admitWorker(u *txn.Tx, call *claim) bool {
 		k.errs[call] = err
 		return false
 	}
-	call.since = worker.OwnedSince()
+	call.since = worker.LeasedSince()
 	if k.drain[call] = worker.Draining; !worker.Draining { // otherwise every claim of it is looked at, so that every answer has the drain notice
 		k.workers[call.req.InstanceID], k.docs[call.req.InstanceID] = worker, u.Doc(txn.WorkerRef(call.req.InstanceID))
 	}

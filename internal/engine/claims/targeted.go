@@ -148,7 +148,7 @@ func (t *targeted) admitWorker(u *txn.Tx) (seen func(), err error) {
 	case w == nil:
 		t.since = 0
 	case w.OwnedBy(t.caller.Registrant()):
-		t.since = w.OwnedSince()
+		t.since = w.LeasedSince()
 	default:
 		t.since = u.Now + 1
 	}

@@ -6,12 +6,14 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/eventlog"
 	"github.com/flowfabric/flowfabric/internal/engine/flows"
 )
 
 // Inspector looks at the store of an engine.
 type Inspector struct {
 	*flows.Graphs
+	Events *eventlog.Reader
 	// JobsRunning returns how the bulk jobs stand that are not done. It must not be nil.
 	JobsRunning func(ctx context.Context) (RunningJobs, error)
 }

@@ -226,41 +226,6 @@ type WorkerQuery struct {
 	Limit      *int
 }
 
-// EventsRequest asks for events (E34).
-type EventsRequest struct {
-	After  string // cursor, "start", or "end" ("" = end)
-	Limit  int    // 0 = 100
-	Wait   time.Duration
-	Filter EventFilter
-}
-
-// EventFilter keeps events for which all given parts hold (E35).
-type EventFilter struct {
-	Kinds       []string // exact, or a prefix that ends at a dot boundary ("execution.")
-	ExecutionID *base.GivenID
-	FlowID      *base.GivenID
-	Lane        string
-	Outcome     string
-	InstanceID  string
-	Tags        map[string]string
-	ActorType   string
-	Since       base.Time
-}
-
-// EventPage is a part of the log (E34).
-type EventPage struct {
-	Events []LoggedEvent
-	Next   string // position reached, also when empty
-	AtEnd  bool
-}
-
-// LoggedEvent is an event with its place in the log.
-type LoggedEvent struct {
-	core.Event
-	ID     base.UUID // derived from log and place: the same for every reader
-	Cursor string
-}
-
 // ChildView is a child as its parent sees it (F41).
 type ChildView struct {
 	Name          string

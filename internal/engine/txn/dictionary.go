@@ -122,7 +122,7 @@ func (d *dictionaryCache) At(ctx context.Context, version int64) (*Dictionary, e
 
 // heard makes sure that this process has read what another one has changed. Hints of the same change, and those that arrive during the read, cause
 // no further read: there may be hundreds of thousands of classes.
-func (d *dictionaryCache) heard(ctx context.Context) error {
+func (d *dictionaryCache) Heard(ctx context.Context) error {
 	seen, err := d.store.Poll(ctx, store.PollAsk{})
 	if err != nil {
 		return err

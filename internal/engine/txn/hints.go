@@ -153,7 +153,7 @@ func (h *hinter) hear(ctx context.Context, hint store.Hint) {
 	case hint.Dictionary && hint.AllLanes: // hints may have been lost
 		_ = h.e.Dict.Reload(ctx)
 	case hint.Dictionary:
-		_ = h.e.Dict.heard(ctx)
+		_ = h.e.Dict.Heard(ctx)
 	}
 	h.e.Dispatcher.Hinted(hint)
 	if hint.Log {

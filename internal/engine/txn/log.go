@@ -344,6 +344,12 @@ func (l *logReader) remembered(after int64, limit int) (part []store.Commit, kno
 // it (S63, I6).
 func (l *logReader) load(ctx context.Context, after int64, limit int) ([]store.Commit, error) {
 	commits, err := l.e.Store.Log(ctx, after, limit)
+	l.Readable(commits)
+	return commits, err
+}
+
+// Readable puts an event in the place of the content of commits that cannot be read.
+func (l *logReader) Readable(commits []store.Commit) {
 	for i := range commits {
 		c := &commits[i]
 		if l.e.Failed(c.Unreadable) == nil {
@@ -354,7 +360,6 @@ func (l *logReader) load(ctx context.Context, after int64, limit int) ([]store.C
 		row := "log:" + strconv.FormatInt(c.Seq, 10)
 		c.Events = []core.Event{Quarantined(row, base.CodeOf(c.Unreadable), 1, c.At, c.At)} // the same to every reader
 	}
-	return commits, err
 }
 
 // Holds reports whether the position is in memory, or just behind it.

@@ -121,7 +121,7 @@ func (m *meter) fixed() {
 
 // begin makes the series of user-defined labels that every installation has, so that rate() sees their first increase.
 func (m *meter) begin() {
-	m.lane(base.DefaultLane)
+	m.submitted.With(m.namespaces.Value(base.DefaultNamespace), m.lane(base.DefaultLane).label)
 	for _, command := range []string{"renew", "progress", "step", "complete", "fail", "release", "delay", "suspend"} {
 		m.fenced.With(command)
 	}

@@ -10,7 +10,7 @@ import (
 // keptClasses bounds the classes whose instruments are cached: their number is otherwise unbounded.
 const keptClasses = 4096
 
-// laneMeter are the instruments of one lane. Those of an attempt type or a status are created when they are first needed.
+// laneMeter are the instruments of one lane.
 type laneMeter struct {
 	label        string
 	started      [core.AttemptReplay + 1]*metrics.Tally
@@ -63,6 +63,14 @@ func (m *meter) lane(name string) *laneMeter {
 		m.reclaims.With(label)
 		for _, category := range []string{"transient", "timeout", "infra_crash"} {
 			m.retries.With(label, m.categories.Value(category))
+		}
+		for kind := core.AttemptInitial; kind <= core.AttemptReplay; kind++ {
+			l.started[kind] = m.started.With(label, kind.String())
+		}
+		for _, status := range core.Statuses() {
+			if status.Terminal() {
+				l.ended[status] = m.ended.With(label, status.String())
+			}
 		}
 	}
 	return l
@@ -137,12 +145,7 @@ func (m *meter) start(ent *Row) {
 	if attempt == nil || attempt.FirstEpoch != ent.Exec.LeaseEpoch {
 		return
 	}
-	n := l.started[attempt.Type]
-	if n == nil {
-		n = m.started.With(l.label, attempt.Type.String())
-		l.started[attempt.Type] = n
-	}
-	n.Inc()
+	l.started[attempt.Type].Inc()
 	if attempt.Type == core.AttemptReclaim {
 		m.reclaims.With(l.label).Inc()
 	}
@@ -151,12 +154,12 @@ func (m *meter) start(ent *Row) {
 // end counts the end of an execution.
 func (m *meter) end(x *core.Execution) {
 	l := m.class(x.Class).lane
-	n, total := l.ended[x.Status], l.total[x.Status]
-	if n == nil {
-		n, total = m.ended.With(l.label, x.Status.String()), m.totalSeconds.With(l.label, x.Status.String())
-		l.ended[x.Status], l.total[x.Status] = n, total
+	total := l.total[x.Status]
+	if total == nil {
+		total = m.totalSeconds.With(l.label, x.Status.String())
+		l.total[x.Status] = total
 	}
-	n.Inc()
+	l.ended[x.Status].Inc()
 	total.Observe(seconds(x.CompletedAt.Sub(x.CreatedAt)))
 }
 

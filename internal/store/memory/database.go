@@ -77,6 +77,8 @@ type image struct {
 	logOpen    int // positions that are drawn and not decided
 	search     map[base.UUID]*searchRow
 	projected  int64
+	mentions   map[base.UUID][]int64
+	indexed    int64
 }
 
 type queueKey struct{ class, block int32 }
@@ -97,6 +99,7 @@ func New(cfg Config) *Database {
 		installation: d.uuid(), logID: d.uuid(), incarnation: 1, version: 1, retired: map[int32]base.Time{},
 		executions: map[base.UUID]*store.Row{}, history: map[base.UUID][]*store.HistoryRow{}, queues: map[queueKey][]store.QueueRow{},
 		keys: map[store.Key]store.KeyRow{}, docs: map[store.Owned][]store.Doc{}, counters: map[string]int64{}, search: map[base.UUID]*searchRow{},
+		mentions: map[base.UUID][]int64{},
 	}
 	return d
 }
@@ -138,6 +141,7 @@ func (m *image) clone() *image {
 	n := *m
 	n.lanes, n.classes, n.retired = slices.Clone(m.lanes), slices.Clone(m.classes), maps.Clone(m.retired)
 	n.executions, n.keys, n.counters = maps.Clone(m.executions), maps.Clone(m.keys), maps.Clone(m.counters)
+	n.mentions = maps.Clone(m.mentions)
 	n.history, n.queues, n.docs = cloneLists(m.history), cloneLists(m.queues), cloneLists(m.docs)
 	n.inbox, n.log, n.search = slices.Clone(m.inbox), slices.Clone(m.log), maps.Clone(m.search)
 	n.timers = make([]*timerRow, len(m.timers))

@@ -38,6 +38,14 @@ func (m *image) settle(seq int64, state logState, at base.Time, events []byte) {
 	m.log[seq-m.logStart-1] = logRow{seq, state, at, events}
 }
 
+func (r *logRow) read() store.Commit {
+	c := store.Commit{Seq: r.seq, At: r.at}
+	if len(r.events) > 0 {
+		c.Events, c.Unreadable = store.DecodeCommit(r.events)
+	}
+	return c
+}
+
 // logEnd returns the position up to which everything is decided.
 func (m *image) logEnd() int64 {
 	for i := 0; m.logOpen > 0 && i < len(m.log); i++ {
@@ -63,12 +71,7 @@ func (s *Store) Log(ctx context.Context, after int64, limit int) (commits []stor
 	err = s.during(ctx, func() error {
 		m := s.d.rows
 		for i := max(0, after-m.logStart); i < int64(len(m.log)) && len(commits) < limit && m.log[i].state != drawn; i++ {
-			row := &m.log[i]
-			c := store.Commit{Seq: row.seq, At: row.at}
-			if len(row.events) > 0 {
-				c.Events, c.Unreadable = store.DecodeCommit(row.events)
-			}
-			commits = append(commits, c)
+			commits = append(commits, m.log[i].read())
 		}
 		return nil
 	})

@@ -218,6 +218,13 @@ func (s *Store) Maintain(ctx context.Context, logBefore base.Time) error {
 		for logBefore != 0 && len(m.log) > 0 && m.log[0].state != drawn && m.log[0].at < logBefore {
 			m.logStart, m.log = m.log[0].seq, m.log[1:]
 		}
+		for subject, seqs := range m.mentions {
+			if kept := seqs[above(seqs, m.logStart):]; len(kept) > 0 {
+				m.mentions[subject] = kept
+			} else {
+				delete(m.mentions, subject)
+			}
+		}
 		return nil
 	})
 }

@@ -17,7 +17,7 @@ import (
 
 func ownTables() []string {
 	return []string{
-		"class", "counter", "doc", "exec", "idem", "inbox", "installation", "lane", "lease", "log", "program", "projection", "queue", "schema_migration", "search", "timer",
+		"class", "counter", "doc", "exec", "idem", "inbox", "installation", "lane", "lease", "log", "log_index", "mention", "program", "projection", "queue", "schema_migration", "search", "timer",
 	}
 }
 

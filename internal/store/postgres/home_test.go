@@ -318,7 +318,7 @@ func older(t *testing.T) (url string, conn *pgx.Conn) {
 func contents(t *testing.T, conn *pgx.Conn, schema string) (rows []string) {
 	t.Helper()
 	for _, table := range ownTables() {
-		if table == "program" || table == "schema_migration" {
+		if table == "program" || table == "schema_migration" || table == "mention" || table == "log_index" { // of later steps
 			continue
 		}
 		columns := "t.*"

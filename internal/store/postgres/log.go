@@ -127,11 +127,7 @@ func (s *Store) readLog(ctx context.Context, after int64, limit int) ([]store.Co
 				return nil
 			}
 			last = seq
-			commit := store.Commit{Seq: seq, At: r.time(1)}
-			if len(r[2]) > 0 {
-				commit.Events, commit.Unreadable = store.DecodeCommit(r[2])
-			}
-			commits = append(commits, commit)
+			commits = append(commits, commitOf(r))
 			return nil
 		}, bigint(after), integer(int32(limit)), bigint(doubted))
 	})
@@ -139,6 +135,15 @@ func (s *Store) readLog(ctx context.Context, after int64, limit int) ([]store.Co
 		log.known(last)
 	}
 	return commits, hole, err
+}
+
+// commitOf reads a row of the log. An empty body is a number whose transaction was rolled back.
+func commitOf(r row) store.Commit {
+	commit := store.Commit{Seq: r.bigint(0), At: r.time(1)}
+	if len(r[2]) > 0 {
+		commit.Events, commit.Unreadable = store.DecodeCommit(r[2])
+	}
+	return commit
 }
 
 // fill writes empty rows for numbers that will never appear, so that every reader can pass them.

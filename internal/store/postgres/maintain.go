@@ -110,8 +110,23 @@ func (s *Store) trimLog(ctx context.Context, conn *pgx.Conn, before base.Time) e
 			return err
 		}
 	}
-	_, err = conn.Exec(ctx, s.cold["trim_log"], floor)
-	return err
+	if _, err = conn.Exec(ctx, s.cold["trim_log"], floor); err != nil {
+		return err
+	}
+	return s.trimIndex(ctx, conn, floor)
+}
+
+// trimIndex drops the index of the log up to a floor, some rows at a time.
+func (s *Store) trimIndex(ctx context.Context, conn *pgx.Conn, floor int64) error {
+	if s.level.Load() < indexStep {
+		return nil
+	}
+	for {
+		done, err := conn.Exec(ctx, s.cold["trim_mentions"], store.Era(floor+1))
+		if err != nil || done.RowsAffected() == 0 {
+			return err
+		}
+	}
 }
 
 // floorFor returns the last number of the log that is older than before, or the present floor. It never passes a number that may still be

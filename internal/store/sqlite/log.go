@@ -11,9 +11,7 @@ import (
 func (s *Store) Log(ctx context.Context, after int64, limit int) (commits []store.Commit, err error) {
 	err = s.read(ctx, func(c *conn) error {
 		return c.each("read log", func(r row) error {
-			commit := store.Commit{Seq: r.Int(0), At: r.time(1)}
-			commit.Events, commit.Unreadable = store.DecodeCommit(r.Bytes(2))
-			commits = append(commits, commit)
+			commits = append(commits, commitOf(r))
 			return nil
 		}, after, int64(limit))
 	})
@@ -21,6 +19,12 @@ func (s *Store) Log(ctx context.Context, after int64, limit int) (commits []stor
 		return nil, err
 	}
 	return commits, nil
+}
+
+func commitOf(r row) store.Commit {
+	commit := store.Commit{Seq: r.Int(0), At: r.time(1)}
+	commit.Events, commit.Unreadable = store.DecodeCommit(r.Bytes(2))
+	return commit
 }
 
 // dropAtOnce bounds the transactions that drop log rows, so that writers do not wait long.
@@ -41,11 +45,25 @@ func (s *Store) dropLog(ctx context.Context, before base.Time) error {
 	err := s.read(ctx, func(c *conn) error {
 		return c.search(ctx, s.statements["first kept commit"], func(r row) error { firstKept = r.Int(0); return nil }, []any{int64(before)})
 	})
-	for dropped := int64(dropAtOnce); err == nil && dropped == dropAtOnce; {
-		err = s.write(ctx, eventually, func(c *conn) (err error) {
-			dropped, err = c.change("drop log", firstKept, int64(dropAtOnce))
+	if err != nil {
+		return err
+	}
+	if err := s.dropRows(ctx, "drop log", firstKept); err != nil || s.info.Schema < indexSchema {
+		return err
+	}
+	return s.dropRows(ctx, "drop mentions", store.Era(firstKept))
+}
+
+// dropRows removes rows below a bound, some at a time.
+func (s *Store) dropRows(ctx context.Context, statement string, below int64) error {
+	for {
+		var dropped int64
+		err := s.write(ctx, eventually, func(c *conn) (err error) {
+			dropped, err = c.change(statement, below, int64(dropAtOnce))
 			return err
 		})
+		if err != nil || dropped < dropAtOnce {
+			return err
+		}
 	}
-	return err
 }

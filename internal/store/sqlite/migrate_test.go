@@ -97,3 +97,23 @@ func TestU265_outcomes_in_a_transaction_need_a_file_that_older_programs_refuse(t
 		t.Errorf("%+v, %v", plan, err)
 	}
 }
+
+func TestU265_a_file_without_the_index_of_the_log_is_used_without_it(t *testing.T) {
+	t.Parallel()
+	path := file(t)
+	if _, err := Migrate(t.Context(), path, quick(), indexSchema-1, func(store.SchemaStep) {}); err != nil {
+		t.Fatal(err)
+	}
+	cfg := quick()
+	cfg.Migrate = migrateOff
+	s := open(t, path, cfg)
+	for _, to := range []int64{1, 2} {
+		err := s.Index(t.Context(), store.IndexPart{To: to, Mentions: []store.Mention{{Subject: base.UUID{1}, Seqs: []int64{to}}}})
+		if found, end, readErr := s.LogOf(t.Context(), store.LogOf{Subject: base.UUID{1}, Limit: 9}); err != nil || readErr != nil || end != 0 || len(found) != 0 {
+			t.Errorf("%d commits up to %d, %v, %v", len(found), end, err, readErr)
+		}
+	}
+	if err := s.Maintain(t.Context(), base.Time(1)); err != nil {
+		t.Error(err)
+	}
+}

@@ -81,6 +81,7 @@ func Run(t *testing.T, f Factory) {
 		{"inbox", inboxTests()},
 		{"outcomes", outcomeTests()},
 		{"log", logTests()},
+		{"log index", logIndexTests()},
 		{"search", searchTests()},
 		{"reads", readTests()},
 		{"incarnations", incarnationTests()},

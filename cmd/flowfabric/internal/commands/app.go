@@ -101,6 +101,11 @@ func (s *session) root() *cobra.Command {
 	completion, _, _ := root.Find([]string{"completion"}) // it was created above
 	completion.Args, completion.RunE = cobra.ArbitraryArgs, showHelp
 	s.completeFlags(root)
+	whole := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		defer hideUnused(cmd)()
+		whole(cmd, args)
+	})
 	return root
 }
 

@@ -59,7 +59,7 @@ func (b *benchRun) register(cmd *cobra.Command) {
 	f.StringVar(&b.file, "json", "", "file for the full report; - prints it instead of the table")
 	f.IntVar(&b.cfg.Samples, "samples", 0, "samples, each on a fresh store; 0: 3, with --quick 1")
 	f.BoolVar(&b.cfg.Quick, "quick", false, "tiny sizes, for trying things out")
-	f.IntVarP(&b.cfg.N, "n", "n", 0, "cycle, routing, keys: executions; chain: flows; fan-in, losers: members of the join; recovery: tasks; idle: waiting executions")
+	f.IntVarP(&b.cfg.N, "n", "n", 0, "cycle, routing, keys, events: executions; chain: flows; fan-in, losers: members of the join; recovery: tasks; idle: waiting executions")
 	f.IntVar(&b.cfg.InFlight, "in-flight", 0, "chain: concurrent flows; 0: all at once")
 	f.IntVar(&b.cfg.Batch, "batch", 0, "cycle: executions per call; 0: single calls")
 	f.BoolVar(&b.cfg.Drain, "drain", false, "cycle: submit first, measure only the rest")

@@ -63,6 +63,7 @@ func manName(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandP
 
 // manPage returns the man page of a command, in roff.
 func manPage(cmd *cobra.Command, version string) string {
+	defer hideUnused(cmd)()
 	var b strings.Builder
 	fmt.Fprintf(&b, ".TH %s 1 \"\" \"flowfabric %s\" \"FlowFabric\"\n", strings.ToUpper(roff(manName(cmd))), roff(version))
 	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n", roff(manName(cmd)), roff(cmd.Short))
@@ -74,7 +75,7 @@ func manPage(cmd *cobra.Command, version string) string {
 	fmt.Fprintf(&b, ".SH DESCRIPTION\n%s\n", roff(text))
 	writeManList(&b, "COMMANDS", manCommands(cmd))
 	writeManList(&b, "OPTIONS", manFlags(cmd.NonInheritedFlags()))
-	writeManList(&b, "OPTIONS OF EVERY COMMAND", manFlags(cmd.InheritedFlags()))
+	writeManList(&b, "GLOBAL OPTIONS", manFlags(cmd.InheritedFlags()))
 	if cmd.Example != "" {
 		fmt.Fprintf(&b, ".SH EXAMPLES\n.nf\n%s\n.fi\n", roff(strings.ReplaceAll(cmd.Example, "  flowfabric", "flowfabric")))
 	}

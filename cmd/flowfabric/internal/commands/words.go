@@ -18,6 +18,9 @@ func (w words) Field(field string) string {
 		if flag := hint.Flag(header); flag != "" {
 			return flag
 		}
+		if header == "Authorization" {
+			return "FF_API_KEY"
+		}
 		return field
 	}
 	path, isPointer := strings.CutPrefix(strings.TrimPrefix(field, "query."), "/")

@@ -16,7 +16,7 @@ func TestU157_fields_are_flags_where_the_command_has_one(t *testing.T) {
 		t.Fatal(err)
 	}
 	for field, want := range map[string]string{
-		"header.FlowFabric-Namespace": "--namespace", "header.If-None-Match": "header.If-None-Match", "/quotas/0/quota": "--quota", "/roles/0": "--role",
+		"header.FlowFabric-Namespace": "--namespace", "header.If-None-Match": "header.If-None-Match", "header.Authorization": "FF_API_KEY", "/quotas/0/quota": "--quota", "/roles/0": "--role",
 		"/lane/quota/0": "--quota", "query.max_affected": "--max-affected", "waitpoint_id": "--waitpoint", "/expires_in_ms": "--expires",
 		"/tags/a": "/tags/a", "/kind": "KIND", "/kind/0": "/kind/0", "query.file": "FILE", "/submit": "/submit", "--store": "--store", "FILE": "FILE", "": "",
 	} {

@@ -174,15 +174,25 @@ func (l *loader) lines(lines []string, source string) {
 	}
 }
 
-// suggest returns the variable that was probably meant: that of the flag of this name, such as FF_API_KEY for FF_KEY, else the
-// nearest.
+// suggest returns the variable that was probably meant: that of the flag of this name, such as FF_API_KEY for FF_KEY, one that
+// begins with it, such as FF_LOG_LEVEL for FF_LOG, else the nearest; "" if none is near.
 func suggest(name string, known []string) string {
 	for _, s := range slices.Concat(serverTable, clientTable) {
 		if name == "FF_"+strings.ToUpper(strings.ReplaceAll(s.Name, "-", "_")) {
 			return s.Variable()
 		}
 	}
-	return jsonx.Nearest(name, known)
+	bare := make([]string, len(known)) // what all of them begin with makes none of them near
+	for i, k := range known {
+		if strings.HasPrefix(k, name+"_") {
+			return k
+		}
+		bare[i] = strings.TrimPrefix(k, "FF_")
+	}
+	if near := jsonx.Nearest(strings.TrimPrefix(name, "FF_"), bare); near != "" {
+		return "FF_" + near
+	}
+	return ""
 }
 
 // others reads the variables of other programs.

@@ -196,6 +196,18 @@ func TestU196_the_collector_may_be_named_by_the_variable_of_OpenTelemetry(t *tes
 	}
 }
 
+func TestU179_a_name_is_suggested_only_if_it_is_near(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		"FF_LOG=x": "did you mean FF_LOG_LEVEL?", "FF_LISSTEN=x": "did you mean FF_LISTEN?", "FF_KEY=x": "did you mean FF_API_KEY?", "FF_URL=x": "unknown setting",
+	} {
+		values, _ := Load(Server(), Sources{Environ: []string{line}})
+		if ignored := values.Ignored(); len(ignored) != 1 || !strings.HasSuffix(ignored[0].Detail, want) {
+			t.Errorf("%s: ignored %v, want %s", line, ignored, want)
+		}
+	}
+}
+
 func TestU179_an_unknown_name_of_kubernetes_is_told_as_one(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{

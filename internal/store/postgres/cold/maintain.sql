@@ -31,6 +31,9 @@ update {schema}.installation set log_floor = greatest(log_floor, $1) returning l
 -- name: trim_log
 delete from {schema}.log where seq <= $1;
 
+-- name: trim_mentions
+delete from {schema}.mention where ctid = any (array (select ctid from {schema}.mention where era < $1::int limit 10000));
+
 -- name: bloated
 select relname::text from pg_stat_user_tables
 where relid in (select oid from pg_class where relnamespace = '{schema}'::regnamespace) and relname in ('queue', 'timer', 'counter', 'inbox') and n_dead_tup > 10000 and n_dead_tup > 2 * n_live_tup;

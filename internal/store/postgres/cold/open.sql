@@ -49,7 +49,7 @@ update {schema}.schema_migration set oldest = $2::int where version = $1::int;
 -- name: missing_rights
 select current_user::text, pg_get_userbyid(log.relowner)::text, array(
   select needed || ' on table ' || name
-  from unnest(array['installation', 'lane', 'class', 'exec', 'queue', 'lease', 'timer', 'idem', 'doc', 'counter', 'inbox', 'log', 'projection', 'search', 'program']) name,
+  from unnest(array['installation', 'lane', 'class', 'exec', 'queue', 'lease', 'timer', 'idem', 'doc', 'counter', 'inbox', 'log', 'projection', 'search', 'program', 'mention', 'log_index']) name,
        unnest(array['SELECT', 'INSERT', 'UPDATE', 'DELETE']) needed
   where not has_table_privilege(to_regclass('{schema}.' || name), needed)
   union all select 'USAGE on sequence log_seq' where not has_sequence_privilege('{schema}.log_seq', 'USAGE')

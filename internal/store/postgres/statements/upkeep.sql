@@ -58,6 +58,42 @@ select seq, $2::bigint, ''::bytea from unnest($1::bigint[]) w (seq) order by seq
 -- name: move_projection
 update {schema}.projection set position = $2::bigint where position = $1::bigint returning position;
 
+-- name: index_end
+select position from {schema}.log_index;
+
+-- name: move_index
+update {schema}.log_index set position = $2::bigint where position = $1::bigint returning position;
+
+-- name: put_mentions
+insert into {schema}.mention (era, subject, first, seqs)
+select era, subject, first, string_to_array(seqs, ',')::bigint[]
+from unnest($1::int[], $2::uuid[], $3::bigint[], $4::text[]) w (era, subject, first, seqs) order by era, subject, first;
+
+-- Of each era the row that may hold the position itself, and those behind it.
+-- name: log_of
+select seq, at, body from {schema}.log where seq = any (array (
+  select s.seq from generate_series((greatest($2::bigint, (select log_floor from {schema}.installation)) >> 20)::int,
+    (select (position >> 20)::int from {schema}.log_index)) e (era)
+  cross join lateral (
+    select m.seqs from {schema}.mention m where m.era = e.era and m.subject = $1::uuid and m.first >= coalesce(
+      (select max(b.first) from {schema}.mention b where b.era = e.era and b.subject = $1::uuid and b.first <= $2::bigint + 1), 0)
+    order by m.first limit $3::int + 1) m
+  cross join lateral unnest(m.seqs) s (seq)
+  where s.seq > $2::bigint and s.seq > (select log_floor from {schema}.installation) order by s.seq limit $3::int))
+order by seq;
+
+-- name: newest_log_of
+select seq, at, body from {schema}.log where seq = any (array (
+  select s.seq from generate_series((greatest($2::bigint, (select log_floor from {schema}.installation)) >> 20)::int,
+    (select (position >> 20)::int from {schema}.log_index)) e (era)
+  cross join lateral (
+    select m.seqs from {schema}.mention m where m.era = e.era and m.subject = $1::uuid and m.first >= coalesce(
+      (select max(b.first) from {schema}.mention b where b.era = e.era and b.subject = $1::uuid and b.first <= $2::bigint + 1), 0)
+    order by m.first desc limit $3::int + 1) m
+  cross join lateral unnest(m.seqs) s (seq)
+  where s.seq > $2::bigint and s.seq > (select log_floor from {schema}.installation) order by s.seq desc limit $3::int))
+order by seq;
+
 -- Nobody removes them before the transaction ends; whoever changes them otherwise does not wait.
 -- name: hold_executions
 select id from {schema}.exec where id = any ($1::uuid[]) and stage > 0 order by id for key share;

@@ -121,6 +121,33 @@ insert into ff_log (at, body) values (?, ?);
 -- name: read log
 select seq, at, body from ff_log where seq > ? order by seq limit ?;
 
+-- name: read commit
+select seq, at, body from ff_log where seq = ?;
+
+-- name: index end
+select indexed, coalesce((select min(seq) from ff_log), indexed + 1) from ff_installation;
+
+-- name: move index
+update ff_installation set indexed = ? where indexed = ?;
+
+-- name: put mention
+insert into ff_mention (era, subject, first, seqs) values (?, ?, ?, ?);
+
+-- The row that may hold the position itself, and those behind it.
+
+-- name: mentions
+select first, seqs from ff_mention where era = ?1 and subject = ?2
+  and first >= coalesce((select max(first) from ff_mention where era = ?1 and subject = ?2 and first <= ?3), 0)
+order by first limit ?4;
+
+-- name: newest mentions
+select first, seqs from ff_mention where era = ?1 and subject = ?2
+  and first >= coalesce((select max(first) from ff_mention where era = ?1 and subject = ?2 and first <= ?3), 0)
+order by first desc limit ?4;
+
+-- name: drop mentions
+delete from ff_mention where (era, subject, first) in (select era, subject, first from ff_mention where era < ? order by era, subject, first limit ?);
+
 -- Only from the old end, so that what is left has no gap even if the clock went back.
 
 -- name: first kept commit
