@@ -202,7 +202,7 @@ func TestU163_a_newer_schema_is_refused_with_both_numbers_and_what_is_needed(t *
 	_, migrated := embedded.Migrate(ctx, address, how)
 	for _, err := range []error{planned, migrated} {
 		var refusal *flowfabric.Error
-		if !errors.As(err, &refusal) || refusal.Code != "invalid_argument" || !strings.Contains(refusal.Message, "schema 1000, this program knows schema 6") || !strings.Contains(refusal.Hint, "knows schema 1000 or a later one") {
+		if !errors.As(err, &refusal) || refusal.Code != "invalid_argument" || !strings.Contains(refusal.Message, "schema 1000, this program knows schema 7") || !strings.Contains(refusal.Hint, "knows schema 1000 or a later one") {
 			t.Errorf("%+v", err)
 		}
 	}

@@ -146,6 +146,14 @@ func (w *world) openCounted(s store.Store, c *counted) *engine.Engine {
 func (w *world) quiets(c *counted) {
 	w.t.Helper()
 	must(w.e.List(w.ctx(), client, engine.ListRequest{}))(w.t) // the search rows are up to date
+	last := must(w.store.Poll(w.ctx(), store.PollAsk{}))(w.t).LogEnd
+	eventually(w.t, "the index of the log is up to date", func() bool {
+		_, end, err := w.store.LogOf(w.ctx(), store.LogOf{})
+		if err == nil && end < last {
+			w.second(c)
+		}
+		return err == nil && end >= last
+	})
 	for quiet := 0; quiet < 5; {
 		before, written := c.queries.Load(), c.writes.Load()
 		w.second(c)
