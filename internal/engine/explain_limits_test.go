@@ -10,7 +10,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
-// What a limit of the namespace has to do with waiting is told where the waiting is explained.
+// An explanation names the limit of the namespace that keeps an execution waiting.
 func TestU101_S57_an_explanation_tells_of_the_limits_of_the_namespace(t *testing.T) {
 	t.Parallel()
 	onStoresWith(t, engine.Config{Clock: turned}, func(t *testing.T, w *world) {

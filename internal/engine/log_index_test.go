@@ -18,6 +18,14 @@ import (
 type indexedTo struct {
 	store.Store
 	bound atomic.Int64
+	reads atomic.Int64 // of the log, for the sake of a caller of theCaller
+}
+
+func (s *indexedTo) Log(ctx context.Context, after int64, limit int) ([]store.Commit, error) {
+	if ctx.Value(callerKey{}) != nil {
+		s.reads.Add(1)
+	}
+	return s.Store.Log(ctx, after, limit)
 }
 
 func (s *indexedTo) Index(ctx context.Context, part store.IndexPart) error {
@@ -131,6 +139,30 @@ func TestE35_the_events_of_one_execution_cost_the_same_in_a_long_log(t *testing.
 		same(t, "changes in the explanation", len(why.History), 3)
 		if n := asked.queries.Load(); n > 12 {
 			t.Errorf("%d questions to the store for an explanation", n)
+		}
+	})
+}
+
+func TestS57_an_explanation_reads_the_end_of_a_log_of_five_thousand_commits_that_was_never_indexed(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		limited := &indexedTo{Store: w.store}
+		closeEngine(t, w.e)
+		w.cfg.NoTimers = true
+		w.e = w.openEngine(limited)
+		id := w.submit(core.Submission{})
+		closeEngine(t, w.e)
+		other := core.Event{Kind: "execution.tagged", At: w.now(), ExecutionID: id.ID(), AttemptIndex: -1}
+		other.ExecutionID.UUID[15]++
+		for range 5000 {
+			tx, _ := w.beginOn(w.store, store.Want{})
+			ok(t, tx.Commit(w.ctx(), &store.Changes{Events: []core.Event{other}}))
+		}
+		w.e = w.openEngine(limited)
+		why := must(w.e.Explain(theCaller(w.ctx()), client, id, 0))(t)
+		same(t, "its present state is in the explanation", len(why.History), 1)
+		if n := limited.reads.Load(); n == 0 || n > 17 { // of 20 that the whole log takes
+			t.Errorf("%d reads of the log", n)
 		}
 	})
 }

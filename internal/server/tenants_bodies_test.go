@@ -106,7 +106,7 @@ var chosen = []struct{ name, path, body, code string }{
 	{"the instance of a hand-over", "/v1/executions/{mine}/revoke", `{"reason":"r","hand_to":{"worker_id":"b","worker_instance_id":"{instance}"}}`, "instance_id_taken"},
 }
 
-// Of an id that another tenant uses it is told that it is in use, and nothing else: neither names of the other, nor its state (I14, U121).
+// The refusal of an id that another tenant uses says that it is in use, and nothing else: neither names of the other tenant, nor its state (I14, U121).
 func TestI14_U121_of_an_id_that_another_tenant_uses_nothing_else_is_told(t *testing.T) {
 	t.Parallel()
 	keyedOnEveryStore(t, func(t *testing.T, w *world) {

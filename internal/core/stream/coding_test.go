@@ -34,7 +34,7 @@ func TestE3_E12_a_head_comes_back(t *testing.T) {
 	}
 }
 
-func TestW10_a_head_that_nobody_wrote_is_refused(t *testing.T) {
+func TestW10_a_head_with_unreadable_bytes_is_refused(t *testing.T) {
 	t.Parallel()
 	full := fullHead()
 	stored := full.Encode()
@@ -139,7 +139,7 @@ func TestEI6_a_payload_of_any_bytes_comes_back(t *testing.T) {
 	}
 }
 
-func TestW10_a_chunk_that_nobody_wrote_is_refused(t *testing.T) {
+func TestW10_a_chunk_with_unreadable_bytes_is_refused(t *testing.T) {
 	t.Parallel()
 	chunk := func(change func(*Chunk)) []byte {
 		var c Chunk

@@ -374,7 +374,7 @@ func FuzzDocument(f *testing.F) {
 	})
 }
 
-func TestW10_a_document_that_nobody_wrote_is_refused(t *testing.T) {
+func TestW10_a_document_with_unreadable_bytes_is_refused(t *testing.T) {
 	t.Parallel()
 	good := (&Document{Text: []byte(`{"a":1}`), Version: 3, FirstAt: 1, LastAt: 2}).Encode()
 	for name, data := range map[string][]byte{

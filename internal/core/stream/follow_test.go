@@ -244,9 +244,9 @@ func TestEI7_EI2_who_follows_the_latest_attempt_sees_its_frames_and_the_end(t *t
 			t.Fatalf("the screen shows %v of %d, with a gap before %d", v.screen, newest.LastSeq, v.gap)
 		}
 		if x.End.Outcome != "" {
-			want(t, "the end is told", v.last, Cursor{Place: AtClosed})
+			want(t, "the end was sent", v.last, Cursor{Place: AtClosed})
 		} else if newest.Closed.Reason != 0 && v.last.Place != AtClosed {
-			want(t, "the close is told", v.last, AttemptEndCursor(newest.Index, newest.LastSeq))
+			want(t, "the close was sent", v.last, AttemptEndCursor(newest.Index, newest.LastSeq))
 		}
 		for _, line := range v.lines {
 			word, _, _ := strings.Cut(line, " ")

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -32,7 +33,7 @@ func (x *indexer) run(ctx context.Context) {
 	for {
 		// The channel belongs to the position that is compared: if the log grows after the comparison, it is closed.
 		end, grew := x.e.Log.Position()
-		if x.of != "" && x.at >= end {
+		if x.of == x.e.Incarnation() && x.at >= end { // another incarnation may know less of the index
 			select {
 			case <-ctx.Done():
 				return
@@ -164,19 +165,34 @@ func (e *Reader) commits(ctx context.Context, f *Filter, after int64) (commits [
 	return commits, commits[len(commits)-1].Seq, nil
 }
 
-// Newest returns the newest commits that name an execution, oldest first: up to limit of the index, and all behind its end.
-func (e *Reader) Newest(ctx context.Context, id base.UUID, limit int) ([]store.Commit, error) {
-	commits, end, err := e.Store.LogOf(ctx, store.LogOf{Subject: id, Limit: limit, Newest: true})
+// newestTail is how many commits behind the end of the index are searched for the newest ones at most: a log that was never indexed may be long.
+const newestTail = 16 * txn.LogRead
+
+// Newest returns the newest events of an execution, oldest first: those of so many commits in the index, and those behind its end.
+func (e *Reader) Newest(ctx context.Context, id base.UUID, commits int) ([]core.Event, error) {
+	found, end, err := e.Store.LogOf(ctx, store.LogOf{Subject: id, Limit: commits, Newest: true})
 	if err != nil {
 		return nil, err
 	}
-	e.Log.Readable(commits)
-	for {
-		more, err := e.Log.Read(ctx, end, txn.LogRead)
-		if err != nil || len(more) == 0 {
-			return commits, err
+	e.Log.Readable(found)
+	events := eventsOf(nil, found, id)
+	last, _ := e.Log.Position()
+	for end = max(end, last-newestTail); ; end = found[len(found)-1].Seq {
+		if found, err = e.Log.Read(ctx, end, txn.LogRead); err != nil || len(found) == 0 {
+			return events, err
 		}
-		end = more[len(more)-1].Seq
-		commits = append(commits, more...)
+		events = eventsOf(events, found, id)
 	}
+}
+
+// eventsOf appends the events of one execution.
+func eventsOf(events []core.Event, commits []store.Commit, id base.UUID) []core.Event {
+	for i := range commits {
+		for _, event := range commits[i].Events {
+			if event.ExecutionID.UUID == id && event.Kind != core.SilentChange {
+				events = append(events, event)
+			}
+		}
+	}
+	return events
 }
