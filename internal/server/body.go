@@ -3,6 +3,7 @@ package server
 import (
 	"cmp"
 	"errors"
+	"io"
 	"mime"
 	"net/http"
 	"time"
@@ -62,6 +63,7 @@ func (x *exchange) decode(into any) (came bool, err error) {
 		return true, wire.DecodeHead(in, into)
 	}
 	if in.Body, err = readBody(x, x.route.body); err != nil {
+		x.discardBody()
 		return false, err
 	}
 	_ = controller.SetReadDeadline(time.Time{}) // the request is read; what waits now is the answer
@@ -90,6 +92,18 @@ func readBody(x *exchange, limit int64) ([]byte, error) {
 	default: // cut off, or too slow
 		return nil, refuse("invalid_json", "the body did not come whole")
 	}
+}
+
+// discarded is how much of a body is read that was refused.
+const discarded = 4 << 20
+
+// discardBody reads on, without keeping anything, after a body was refused before its end: a client that is still sending when the connection closes
+// gets an error of the connection in place of the answer. Larger bodies are cut off all the same, and the time of the whole body is bounded.
+func (x *exchange) discardBody() {
+	if x.r.ProtoMajor >= 2 { // a stream of its own ends after its answer
+		return
+	}
+	_, _ = io.Copy(io.Discard, io.LimitReader(x.r.Body, discarded))
 }
 
 // isLines reports whether the body is NDJSON.

@@ -252,9 +252,7 @@ func TestU93_a_cancel_waits_and_says_what_remains(t *testing.T) {
 		}
 		a := "/v1/executions/" + url.PathEscape(running.text(t, "tasks.0.execution_id"))
 		done := make(chan reply, 1)
-		go func() {
-			done <- w.send(t, request{method: "POST", path: path + "/cancel", body: `{"policy":"cancel_pending","reason":"no more"}`, header: map[string]string{"Prefer": "wait=20"}})
-		}()
+		w.sendLater(t, request{method: "POST", path: path + "/cancel", body: `{"policy":"cancel_pending","reason":"no more"}`, header: map[string]string{"Prefer": "wait=20"}}, done)
 		w.post(t, a+"/complete", `{"lease":`+leaseOf(t, running)+`}`).wants(t, 200)
 		select {
 		case whole := <-done:

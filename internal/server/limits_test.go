@@ -156,7 +156,7 @@ func TestU120_what_waits_for_a_key_ends_with_it_on_every_server(t *testing.T) {
 	streams := make(chan error, 2)
 	for _, w := range []*world{a, b} {
 		for _, r := range waits {
-			go func() { answered <- w.send(t, r) }()
+			w.sendLater(t, r, answered)
 		}
 		stream := w.open(t, request{method: "GET", path: "/v1/events", key: made.Secret, header: map[string]string{"Accept": "text/event-stream"}})
 		go func() {

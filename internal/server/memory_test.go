@@ -1,11 +1,16 @@
 package server_test
 
 import (
+	"bufio"
 	"fmt"
+	"io"
 	"log/slog"
+	"net"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/embedded"
@@ -24,7 +29,7 @@ func TestU20_U21_the_bodies_of_all_requests_share_a_bound_of_memory(t *testing.T
 			const sent, fit = 8, 4
 			answers := make(chan reply, sent)
 			for range sent {
-				go func() { answers <- w.post(t, "/v1/executions", large) }()
+				w.sendLater(t, request{method: "POST", path: "/v1/executions", body: large}, answers)
 			}
 			for range sent - fit { // the others hold the memory while nothing commits
 				refused := (<-answers).refuses(t, 503, "overloaded")
@@ -65,9 +70,7 @@ func TestU20_U21_one_key_has_a_share_of_the_memory_for_bodies(t *testing.T) {
 			const sent, fit = 8, 5 // of a share of 5 MiB: the largest body has 4, and what is read from it a quarter of that
 			answers, others := make(chan reply, sent), make(chan reply, 1)
 			for range sent {
-				go func() {
-					answers <- w.send(t, request{method: "POST", path: "/v1/executions", key: greedy, body: large})
-				}()
+				w.sendLater(t, request{method: "POST", path: "/v1/executions", key: greedy, body: large}, answers)
 			}
 			for range sent - fit {
 				refused := (<-answers).refuses(t, 429, "rate_limited")
@@ -78,7 +81,7 @@ func TestU20_U21_one_key_has_a_share_of_the_memory_for_bodies(t *testing.T) {
 			faulty := strings.Replace(large, `"job"`, `"no kind"`, 1) // answered once it is read, whatever the store does
 			w.send(t, request{method: "POST", path: "/v1/executions", key: greedy, body: faulty}).refuses(t, 429, "rate_limited")
 			w.send(t, request{method: "POST", path: "/v1/executions", key: other, body: faulty}).refuses(t, 400, "invalid_argument")
-			go func() { others <- w.send(t, request{method: "POST", path: "/v1/executions", key: other, body: large}) }()
+			w.sendLater(t, request{method: "POST", path: "/v1/executions", key: other, body: large}, others)
 			open()
 			(<-others).wants(t, 201)
 			for range fit {
@@ -88,6 +91,33 @@ func TestU20_U21_one_key_has_a_share_of_the_memory_for_bodies(t *testing.T) {
 				w.send(t, request{method: "POST", path: "/v1/executions", key: greedy, body: large}).wants(t, 201)
 			}
 		})
+	}
+}
+
+func TestU20_a_client_that_is_still_sending_a_refused_body_gets_the_answer(t *testing.T) {
+	t.Parallel()
+	w := serveStore(t, sqliteStore(t), server.Config{Open: true, BodyMemory: 2 << 20, Logger: slog.New(slog.DiscardHandler)})
+	const size, parts = 3 << 20, 12
+	host := strings.TrimPrefix(w.url, "http://")
+	connection, err := net.Dial("tcp", host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connection.Close()
+	fmt.Fprintf(connection, "POST /v1/executions HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", host, size)
+	for range parts {
+		time.Sleep(100 * time.Millisecond) // longer, all together, than a connection is held open for a client that was refused
+		if _, err := io.WriteString(connection, strings.Repeat("x", size/parts)); err != nil {
+			t.Fatalf("the connection was closed before the body was sent: %v", err)
+		}
+	}
+	answer, err := http.ReadResponse(bufio.NewReader(connection), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != 413 {
+		t.Errorf("status %d", answer.StatusCode)
 	}
 }
 

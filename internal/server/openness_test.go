@@ -46,7 +46,7 @@ func TestU123_open_mode_ends_when_another_process_makes_the_first_admin_key(t *t
 	address := cluster.Database(t)
 	w := serveStore(t, address, server.Config{Open: true})
 	answered := make(chan reply, 1)
-	go func() { answered <- w.get(t, "/v1/events?wait_ms=60000") }()
+	w.sendLater(t, request{method: "GET", path: "/v1/events?wait_ms=60000"}, answered)
 	eventually(t, "a call waits", func() bool { readers, _ := w.server.Waiting(); return readers == 1 })
 	other, err := embedded.Open(engine.WithHooks(t.Context(), engine.Hooks{UnsafeDurability: true}), address, embedded.Config{EngineConfig: flowfabric.EngineConfig{NoEngine: true}})
 	if err != nil {

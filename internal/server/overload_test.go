@@ -47,7 +47,7 @@ func TestU21_S72_a_full_queue_of_commands_answers_overloaded_and_says_when_to_co
 			const sent = 8
 			answers := make(chan reply, sent)
 			for range sent {
-				go func() { answers <- w.post(t, "/v1/executions", `{"kind":"job"}`) }()
+				w.sendLater(t, request{method: "POST", path: "/v1/executions", body: `{"kind":"job"}`}, answers)
 			}
 			for range sent - 2 { // one is under way and one waits: these are answered while nothing commits
 				refused := (<-answers).refuses(t, 503, "overloaded")

@@ -187,6 +187,15 @@ func (w *world) send(t testing.TB, r request) reply {
 	return answer
 }
 
+// sendLater sends a request beside the test. If it fails the test, an empty reply comes.
+func (w *world) sendLater(t testing.TB, r request, answers chan<- reply) {
+	go func() {
+		var got reply
+		defer func() { answers <- got }()
+		got = w.send(t, r)
+	}()
+}
+
 // open sends a request and leaves the answer to be read.
 func (w *world) open(t testing.TB, r request) *http.Response {
 	t.Helper()

@@ -17,7 +17,7 @@ func (w *world) waits(t *testing.T, r request) <-chan reply {
 	t.Helper()
 	before, claimsBefore := w.server.Waiting()
 	answered := make(chan reply, 1)
-	go func() { answered <- w.send(t, r) }()
+	w.sendLater(t, r, answered)
 	eventually(t, "the call waits", func() bool {
 		readers, claims := w.server.Waiting()
 		return readers > before || claims > claimsBefore
