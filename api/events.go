@@ -17,7 +17,7 @@ const (
 type EventPage struct {
 	Events []Event `json:"items" doc:"The events, in order."`
 	Next   string  `json:"next" doc:"Continue reading after this position."` // set even if there are no events
-	AtEnd  bool    `json:"at_end" doc:"There are no later events yet."`
+	AtEnd  bool    `json:"at_end" doc:"There are no later events yet. If false, read on after next, even if items is empty: a page ends after a filter has passed over many events."`
 }
 
 // Event is one entry of the event log. Data holds the fields of its kind.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
 	"github.com/flowfabric/flowfabric/internal/testseed"
@@ -19,6 +20,7 @@ type indexedTo struct {
 	store.Store
 	bound atomic.Int64
 	reads atomic.Int64 // of the log, for the sake of a caller of theCaller
+	names atomic.Int64 // the most executions and flows that one round of indexing has named
 }
 
 func (s *indexedTo) Log(ctx context.Context, after int64, limit int) ([]store.Commit, error) {
@@ -29,6 +31,7 @@ func (s *indexedTo) Log(ctx context.Context, after int64, limit int) ([]store.Co
 }
 
 func (s *indexedTo) Index(ctx context.Context, part store.IndexPart) error {
+	s.names.Store(max(s.names.Load(), int64(len(part.Mentions))))
 	bound := s.bound.Load()
 	if part.From >= bound {
 		return errors.New("no further")
@@ -163,6 +166,67 @@ func TestS57_an_explanation_reads_the_end_of_a_log_of_five_thousand_commits_that
 		same(t, "its present state is in the explanation", len(why.History), 1)
 		if n := limited.reads.Load(); n == 0 || n > 17 { // of 20 that the whole log takes
 			t.Errorf("%d reads of the log", n)
+		}
+	})
+}
+
+func TestE35_a_filter_that_keeps_nothing_makes_no_call_read_the_whole_log(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		limited := &indexedTo{Store: w.store}
+		closeEngine(t, w.e)
+		w.cfg.NoTimers = true
+		w.e = w.openEngine(limited)
+		id := w.submit(core.Submission{Kind: "wanted"})
+		other := core.Event{Kind: "execution.tagged", At: w.now(), ExecutionID: id.ID(), AttemptIndex: -1}
+		other.ExecutionID.UUID[15]++
+		const commits = 12
+		for range commits {
+			tx, _ := w.beginOn(w.store, store.Want{})
+			ok(t, tx.Commit(w.ctx(), &store.Changes{Events: slices.Repeat([]core.Event{other}, 30_000)}))
+		}
+		limited.ends(w, 1)
+		closeEngine(t, w.e)
+		w.e = w.openEngine(limited) // it has nothing of the log in its memory
+		var found []string
+		r := engine.EventsRequest{After: "start", Filter: engine.EventFilter{Kinds: []string{"execution.submitted"}}}
+		pages := 0
+		for atEnd := false; !atEnd; pages++ {
+			limited.reads.Store(0)
+			page := must(w.e.ReadEvents(theCaller(w.ctx()), client, r))(t)
+			if n := limited.reads.Load(); n > 3 {
+				t.Fatalf("page %d took %d reads of the log", pages, n)
+			}
+			found = append(found, cursors(page.Events, func(engine.LoggedEvent) bool { return true })...)
+			r.After, atEnd = page.Next, page.AtEnd
+		}
+		same(t, "events found", len(found), 1)
+		if pages < 3 || pages > commits {
+			t.Errorf("%d commits of 30,000 events took %d pages", commits, pages)
+		}
+	})
+}
+
+func TestE35_a_round_of_indexing_names_some_thousand_executions_at_most(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		limited := &indexedTo{Store: w.store}
+		closeEngine(t, w.e)
+		w.cfg.NoTimers = true
+		w.e = w.openEngine(limited)
+		const commits, names = 40, 1000
+		for commit := range commits {
+			events := make([]core.Event, names)
+			for i := range events {
+				events[i] = core.Event{Kind: "execution.tagged", At: w.now(), AttemptIndex: -1}
+				events[i].ExecutionID.UUID = base.MintUUID(w.now(), [10]byte{byte(commit), byte(i >> 8), byte(i)})
+			}
+			tx, _ := w.beginOn(w.store, store.Want{})
+			ok(t, tx.Commit(w.ctx(), &store.Changes{Events: events}))
+		}
+		limited.ends(w, must(w.store.Poll(w.ctx(), store.PollAsk{}))(t).LogEnd)
+		if n := limited.names.Load(); n == 0 || n > 30_000 {
+			t.Errorf("one round of indexing wrote %d rows", n)
 		}
 	})
 }

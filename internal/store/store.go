@@ -57,7 +57,7 @@ type Store interface {
 
 	// Log returns commits of the event log after a position, oldest first: consecutive ones only, so that a reader never passes a commit that
 	// becomes visible later (E33). An empty result means that nothing further is known to be final. A commit whose bytes cannot be read is included
-	// and marked as unreadable.
+	// and marked as unreadable. The result ends with the commit that fills LogBytes.
 	Log(ctx context.Context, after int64, limit int) ([]Commit, error)
 	// Project updates search rows and moves the projection from one position to another, in one transaction. If the projection is not at the first
 	// position, or the database has another incarnation, nothing happens and the fault is Stale.
@@ -66,7 +66,7 @@ type Store interface {
 	// the first position, or the database has another incarnation, nothing happens and the fault is Stale.
 	Index(ctx context.Context, part IndexPart) error
 	// LogOf returns commits that the index has under a subject, oldest first, and the end of the index as of this read. Commits that the log no
-	// longer has, or whose positions are above the end, are left out.
+	// longer has, or whose positions are above the end, are left out. So are those behind the one that fills LogBytes (before it, of the newest).
 	LogOf(ctx context.Context, ask LogOf) (commits []Commit, end int64, err error)
 	// Find returns search rows by filter and order. Count returns how many match, counting up to limit. CountBy returns how many of the first limit
 	// matches, in any order, have each value. Rows without the requested tag do not match. The values of tags may have spaces in place of control
@@ -444,10 +444,24 @@ type Mention struct {
 	Seqs    []int64 // ascending; none is below another mention of the subject in the index
 }
 
+// LogBytes is how many stored bytes of commits a read of the log returns, about. A commit may hold thousands of events, which take many times
+// their stored size in memory.
+const LogBytes = 1 << 20
+
+// Full reports whether a read of the log for so many commits may have left out others, because it returned so many or filled LogBytes.
+func Full(commits []Commit, limit int) bool {
+	stored := 0
+	for i := range commits {
+		stored += commits[i].Stored
+	}
+	return len(commits) >= limit || stored >= LogBytes
+}
+
 // Commit is one row of the log: the events of one transaction.
 type Commit struct {
 	Seq        int64
 	At         base.Time
+	Stored     int // bytes; 0 if it was not read from the store
 	Events     []core.Event
 	Unreadable error // why there are no events: the stored bytes cannot be read (code corruption)
 }

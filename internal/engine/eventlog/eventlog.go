@@ -48,7 +48,7 @@ type Filter struct {
 type Page struct {
 	Events []Event
 	Next   string // position reached, also when empty
-	AtEnd  bool
+	AtEnd  bool   // there is no more yet; else read on, also if there are no events: a page ends after a filter has passed over many
 }
 
 // Event is an event with its place in the log.

@@ -14,6 +14,7 @@ import (
 
 const (
 	indexCommits = 2048                   // commits indexed in one round, about
+	indexNames   = 10_000                 // executions and flows named in one round, about: as many rows are written at once
 	indexRounds  = 16                     // between two rests: a log that was never indexed is no reason to slow others down
 	indexPause   = 500 * time.Millisecond // commits of one subject within this time become one row
 	indexYield   = 3 * time.Second        // while the engine is busy
@@ -78,7 +79,7 @@ func (x *indexer) round(ctx context.Context) bool {
 	}
 	found := mentions{}
 	to := x.at
-	for to < x.at+indexCommits { // some at a time: a commit may hold hundreds of events
+	for to < x.at+indexCommits && len(found) < indexNames {
 		commits, err := x.e.Log.Read(ctx, to, txn.LogRead)
 		if x.e.Failed(err) != nil {
 			return false
@@ -139,7 +140,7 @@ func (m mentions) sorted() []store.Mention {
 	return list
 }
 
-// subjectCommits is how many commits of one subject are read at a time: few, because each may hold events of many others.
+// subjectCommits is how many commits of one subject are read at a time.
 const subjectCommits = 32
 
 // commits returns the next commits behind a position that may hold what a filter keeps, and the position up to which there are no others. That is
@@ -150,7 +151,7 @@ func (e *Reader) commits(ctx context.Context, f *Filter, after int64) (commits [
 		switch {
 		case err != nil:
 			return nil, 0, err
-		case len(commits) == subjectCommits:
+		case store.Full(commits, subjectCommits):
 			e.Log.Readable(commits)
 			return commits, commits[len(commits)-1].Seq, nil
 		case end > after:

@@ -10,7 +10,12 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-const maxEventWait = 30 * time.Second
+const (
+	maxEventWait = 30 * time.Second
+	// passedOver is how many events one call looks at, about. A filter that keeps few of them must not make a call read the whole log: the page then
+	// has fewer events than asked for, or none, and its position leads on.
+	passedOver = 50_000
+)
 
 // ReadEvents returns events behind a position, waiting for the first if asked to (E34).
 func (e *Reader) ReadEvents(ctx context.Context, c txn.Caller, r Request) (Page, error) {
@@ -122,7 +127,7 @@ func (e *Reader) checkAge(ctx context.Context, p place) error {
 // scanEvents collects matching events from a place on. next is the place reached.
 func (e *Reader) scanEvents(ctx context.Context, c txn.Caller, r Request, from place) (Page, place, error) {
 	var page Page
-	for len(page.Events) < r.Limit {
+	for looked := 0; len(page.Events) < r.Limit && looked < passedOver; {
 		commits, reached, err := e.commits(ctx, &r.Filter, from.seq-1)
 		if err != nil {
 			return Page{}, from, txn.PublicFault(err)
@@ -135,6 +140,7 @@ func (e *Reader) scanEvents(ctx context.Context, c txn.Caller, r Request, from p
 			if commit.Seq > from.seq {
 				from = place{seq: commit.Seq}
 			}
+			looked += len(commit.Events)
 			for ; int(from.index) < len(commit.Events) && len(page.Events) < r.Limit; from.index++ {
 				at := place{seq: commit.Seq, index: from.index + 1}
 				ev := &commit.Events[from.index]

@@ -247,7 +247,7 @@ func (l *logReader) readOn(ctx context.Context) bool {
 			other.Read(fresh)
 		}
 	})
-	return len(commits) == LogRead
+	return store.Full(commits, LogRead)
 }
 
 // reads returns where the reader continues, and in which of its lives.

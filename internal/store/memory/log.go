@@ -39,7 +39,7 @@ func (m *image) settle(seq int64, state logState, at base.Time, events []byte) {
 }
 
 func (r *logRow) read() store.Commit {
-	c := store.Commit{Seq: r.seq, At: r.at}
+	c := store.Commit{Seq: r.seq, At: r.at, Stored: len(r.events)}
 	if len(r.events) > 0 {
 		c.Events, c.Unreadable = store.DecodeCommit(r.events)
 	}
@@ -70,7 +70,7 @@ func (m *image) logNewest() int64 {
 func (s *Store) Log(ctx context.Context, after int64, limit int) (commits []store.Commit, err error) {
 	err = s.during(ctx, func() error {
 		m := s.d.rows
-		for i := max(0, after-m.logStart); i < int64(len(m.log)) && len(commits) < limit && m.log[i].state != drawn; i++ {
+		for i := max(0, after-m.logStart); i < int64(len(m.log)) && !store.Full(commits, limit) && m.log[i].state != drawn; i++ {
 			commits = append(commits, m.log[i].read())
 		}
 		return nil

@@ -37,8 +37,15 @@ func (s *Store) LogOf(ctx context.Context, ask store.LogOf) (commits []store.Com
 		} else {
 			seqs = seqs[:n]
 		}
-		for _, seq := range seqs {
-			commits = append(commits, m.log[seq-m.logStart-1].read())
+		if ask.Newest {
+			seqs = slices.Clone(seqs)
+			slices.Reverse(seqs)
+		}
+		for i := 0; i < len(seqs) && !store.Full(commits, ask.Limit); i++ {
+			commits = append(commits, m.log[seqs[i]-m.logStart-1].read())
+		}
+		if ask.Newest {
+			slices.Reverse(commits)
 		}
 		return nil
 	})

@@ -129,7 +129,7 @@ func (s *Store) readLog(ctx context.Context, after int64, limit int) ([]store.Co
 			last = seq
 			commits = append(commits, commitOf(r))
 			return nil
-		}, bigint(after), integer(int32(limit)), bigint(doubted))
+		}, bigint(after), integer(int32(limit)), bigint(doubted), bigint(store.LogBytes))
 	})
 	if err == nil && after <= log.end() {
 		log.known(last)
@@ -139,7 +139,7 @@ func (s *Store) readLog(ctx context.Context, after int64, limit int) ([]store.Co
 
 // commitOf reads a row of the log. An empty body is a number whose transaction was rolled back.
 func commitOf(r row) store.Commit {
-	commit := store.Commit{Seq: r.bigint(0), At: r.time(1)}
+	commit := store.Commit{Seq: r.bigint(0), At: r.time(1), Stored: len(r[2])}
 	if len(r[2]) > 0 {
 		commit.Events, commit.Unreadable = store.DecodeCommit(r[2])
 	}

@@ -100,7 +100,7 @@ func (s *Store) LogOf(ctx context.Context, ask store.LogOf) (commits []store.Com
 		t.add(statement, func(r row) error {
 			commits = append(commits, commitOf(r))
 			return nil
-		}, ask.Subject[:], bigint(ask.After), integer(int32(ask.Limit)))
+		}, ask.Subject[:], bigint(ask.After), integer(int32(ask.Limit)), bigint(store.LogBytes))
 	})
 	if err != nil {
 		return nil, 0, fault(err)

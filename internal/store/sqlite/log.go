@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"errors"
 
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -10,20 +11,29 @@ import (
 // Log returns commits after a position. Commits are serialized here, so none can become visible behind a reader.
 func (s *Store) Log(ctx context.Context, after int64, limit int) (commits []store.Commit, err error) {
 	err = s.read(ctx, func(c *conn) error {
+		stored := 0
 		return c.each("read log", func(r row) error {
-			commits = append(commits, commitOf(r))
+			commit := commitOf(r)
+			commits = append(commits, commit)
+			if stored += commit.Stored; stored >= store.LogBytes {
+				return errFull
+			}
 			return nil
 		}, after, int64(limit))
 	})
-	if err != nil {
+	if err != nil && !errors.Is(err, errFull) {
 		return nil, err
 	}
 	return commits, nil
 }
 
+// errFull ends a statement whose further rows are not needed.
+var errFull = errors.New("the answer is full")
+
 func commitOf(r row) store.Commit {
-	commit := store.Commit{Seq: r.Int(0), At: r.time(1)}
-	commit.Events, commit.Unreadable = store.DecodeCommit(r.Bytes(2))
+	body := r.Bytes(2)
+	commit := store.Commit{Seq: r.Int(0), At: r.time(1), Stored: len(body)}
+	commit.Events, commit.Unreadable = store.DecodeCommit(body)
 	return commit
 }
 

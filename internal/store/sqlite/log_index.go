@@ -57,13 +57,19 @@ func (s *Store) LogOf(ctx context.Context, ask store.LogOf) (commits []store.Com
 		if err != nil {
 			return err
 		}
-		for _, seq := range seqs {
+		if ask.Newest {
+			slices.Reverse(seqs)
+		}
+		for i := 0; i < len(seqs) && !store.Full(commits, ask.Limit); i++ {
 			if err := c.each("read commit", func(r row) error {
 				commits = append(commits, commitOf(r))
 				return nil
-			}, seq); err != nil {
+			}, seqs[i]); err != nil {
 				return err
 			}
+		}
+		if ask.Newest {
+			slices.Reverse(commits)
 		}
 		return nil
 	})

@@ -2,8 +2,10 @@ package storetest
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -19,6 +21,7 @@ func logIndexTests() []test {
 		{"a round of indexing that does not begin at the end of the index is stale and changes nothing", staleIndex, anyStore},
 		{"of concurrent rounds of indexing from one position one happens", oneIndexWins, anyStore},
 		{"E37: what the log no longer has is left out", indexOfDroppedLog, anyStore},
+		{"a read of the log ends with the commit that fills LogBytes", largeCommits, anyStore},
 		{"E35: the commits of an execution that was removed are still found", indexOfTheRemoved, anyStore},
 	}
 }
@@ -201,4 +204,31 @@ func indexOfTheRemoved(t *testing.T, f Factory) {
 	w.index(ctx, before+1, store.Mention{Subject: x.ID.UUID, Seqs: []int64{before + 1}})
 	w.add(ctx, &store.Changes{Remove: []base.UUID{x.ID.UUID}})
 	w.equal("positions", []int64{before + 1}, w.of(ctx, store.LogOf{Subject: x.ID.UUID, Limit: 9}))
+}
+
+func largeCommits(t *testing.T, f Factory) {
+	ctx, w := start(t, f)
+	before := w.poll(ctx).LogEnd
+	x := w.execution()
+	var all []int64
+	for n := range 5 {
+		large := event(x, w.now, n)
+		large.Tags = base.Tags{"large": strings.Repeat("x", 2*store.LogBytes/5)}
+		w.add(ctx, &store.Changes{Events: []core.Event{large}})
+		all = append(all, before+int64(n)+1)
+	}
+	for after, want := range map[int64]int{before: 3, before + 1: 3, before + 3: 2} {
+		commits, err := w.s.Log(ctx, after, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.equal(fmt.Sprintf("commits after %d", after-before), want, len(commits))
+		w.equal("there may be more", want == 3, store.Full(commits, 100))
+		w.equal("the first", after+1, commits[0].Seq)
+	}
+	id := newUUID(w.now)
+	w.index(ctx, before+5, store.Mention{Subject: id, Seqs: all})
+	w.equal("the oldest of a subject", all[:3], w.of(ctx, store.LogOf{Subject: id, Limit: 9}))
+	w.equal("those behind them", all[3:], w.of(ctx, store.LogOf{Subject: id, After: all[2], Limit: 9}))
+	w.equal("the newest of a subject", all[2:], w.of(ctx, store.LogOf{Subject: id, Limit: 9, Newest: true}))
 }

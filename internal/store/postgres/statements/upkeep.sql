@@ -49,7 +49,10 @@ from {schema}.installation i;
 -- name: read_log
 select seq, at, body, (select log_floor from {schema}.installation), (select pg_snapshot_xmin(pg_current_snapshot())::text::bigint),
   (select case when $3::bigint > 0 and not exists (select from {schema}.log where seq = $3::bigint) then pg_current_xact_id()::text::bigint else 0 end)
-from {schema}.log where seq > greatest($1::bigint, (select log_floor from {schema}.installation)) order by seq limit $2::int;
+from (
+  select seq, at, body, sum(octet_length(body)) over (order by seq) - octet_length(body) as before
+  from {schema}.log where seq > greatest($1::bigint, (select log_floor from {schema}.installation)) order by seq limit $2::int) l
+where before < $4::bigint order by seq;
 
 -- name: fill_log
 insert into {schema}.log (seq, at, body)
@@ -71,7 +74,9 @@ from unnest($1::int[], $2::uuid[], $3::bigint[], $4::text[]) w (era, subject, fi
 
 -- Of each era the row that may hold the position itself, and those behind it.
 -- name: log_of
-select seq, at, body from {schema}.log where seq = any (array (
+select seq, at, body from (
+  select seq, at, body, sum(octet_length(body)) over (order by seq) - octet_length(body) as before
+  from {schema}.log where seq = any (array (
   select s.seq from generate_series((greatest($2::bigint, (select log_floor from {schema}.installation)) >> 20)::int,
     (select (position >> 20)::int from {schema}.log_index)) e (era)
   cross join lateral (
@@ -79,11 +84,13 @@ select seq, at, body from {schema}.log where seq = any (array (
       (select max(b.first) from {schema}.mention b where b.era = e.era and b.subject = $1::uuid and b.first <= $2::bigint + 1), 0)
     order by m.first limit $3::int + 1) m
   cross join lateral unnest(m.seqs) s (seq)
-  where s.seq > $2::bigint and s.seq > (select log_floor from {schema}.installation) order by s.seq limit $3::int))
-order by seq;
+  where s.seq > $2::bigint and s.seq > (select log_floor from {schema}.installation) order by s.seq limit $3::int))) l
+where before < $4::bigint order by seq;
 
 -- name: newest_log_of
-select seq, at, body from {schema}.log where seq = any (array (
+select seq, at, body from (
+  select seq, at, body, sum(octet_length(body)) over (order by seq desc) - octet_length(body) as before
+  from {schema}.log where seq = any (array (
   select s.seq from generate_series((greatest($2::bigint, (select log_floor from {schema}.installation)) >> 20)::int,
     (select (position >> 20)::int from {schema}.log_index)) e (era)
   cross join lateral (
@@ -91,8 +98,8 @@ select seq, at, body from {schema}.log where seq = any (array (
       (select max(b.first) from {schema}.mention b where b.era = e.era and b.subject = $1::uuid and b.first <= $2::bigint + 1), 0)
     order by m.first desc limit $3::int + 1) m
   cross join lateral unnest(m.seqs) s (seq)
-  where s.seq > $2::bigint and s.seq > (select log_floor from {schema}.installation) order by s.seq desc limit $3::int))
-order by seq;
+  where s.seq > $2::bigint and s.seq > (select log_floor from {schema}.installation) order by s.seq desc limit $3::int))) l
+where before < $4::bigint order by seq;
 
 -- Nobody removes them before the transaction ends; whoever changes them otherwise does not wait.
 -- name: hold_executions
