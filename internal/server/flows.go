@@ -39,8 +39,31 @@ func (s *Server) submitFlow(ctx context.Context, x *exchange, r *wire.SubmitFlow
 	a := answer{status: http.StatusCreated, body: run}
 	if !run.Created {
 		a.status = http.StatusOK
+		if err := s.hideFlow(ctx, x, run); err != nil {
+			return answer{}, err
+		}
 	}
 	return a.with("Location", "/v1/flows/"+string(run.ID)), nil
+}
+
+// hideFlow leaves of a flow that was there before what the caller has submitted itself, unless it may read the flow (U122).
+func (s *Server) hideFlow(ctx context.Context, x *exchange, run *api.FlowRun) error {
+	for _, c := range wire.Allows(wire.GetFlow.Operation, x.caller.roles) {
+		seen := c != wire.OwnWork
+		var err error
+		if !seen {
+			seen, err = s.ownFlow(ctx, x, run.ID)
+		}
+		if seen || err != nil {
+			return err
+		}
+	}
+	v := &run.FlowView
+	run.FlowView = api.FlowView{
+		ID: v.ID, Partition: v.Partition, Namespace: v.Namespace, Kind: v.Kind, State: v.State, Sealed: v.Sealed, RootID: v.RootID,
+		CreatedAt: v.CreatedAt, LastMutationAt: v.CreatedAt,
+	}
+	return nil
 }
 
 // nodesIn counts the executions that nodes make in the end.

@@ -117,3 +117,46 @@ func TestU122_a_submitter_adds_only_its_own_executions_to_its_flows(t *testing.T
 		}
 	})
 }
+
+// Whoever knows what another key submitted, and its idempotency key or id, learns no result from submitting it again.
+func TestU122_a_submit_that_another_key_made_before_shows_no_more_than_its_id_and_state(t *testing.T) {
+	t.Parallel()
+	keyedOnEveryStore(t, func(t *testing.T, w *world) {
+		mine, other := w.key(t, "default", "submit"), w.key(t, "default", "submit")
+		lanes := w.send(t, request{
+			method: "POST", path: "/v1/api-keys", key: w.key(t, "default", "admin"), body: `{"name":"both","roles":["submit","work"],"namespaces":["default"],"lanes":["m"]}`,
+		}).wants(t, 201).text(t, "secret")
+		reader, worker := w.key(t, "default", "submit", "read"), w.key(t, "default", "submit", "work")
+		post := func(key, path, body string) reply {
+			t.Helper()
+			return w.send(t, request{method: "POST", path: path, key: key, body: body})
+		}
+		const work = `{"kind":"job","lane":"l","input":{"order":17},"tags":{"t":"private-tag"},"idempotency_key":"order-17"}`
+		id := post(mine, "/v1/executions", work).wants(t, 201).text(t, "execution_id")
+		task := post(worker, "/v1/work/claim", `{"worker_id":"w","worker_instance_id":"w-1","lanes":["l"],"wait_ms":20000}`).wants(t, 200)
+		w.send(t, request{
+			method: "POST", path: "/v1/executions/" + id + "/complete", key: worker, body: `{"result":"private-result"}`,
+			header: map[string]string{"FlowFabric-Lease": task.text(t, "tasks.0.lease.fence")},
+		}).wants(t, 200)
+		const graph = `{"kind":"g","seal":false,"tags":{"t":"private-tag"},"flow_id":"{fp:7}:01900000-0000-7000-8000-00000000b001"}`
+		post(mine, "/v1/flows", graph).wants(t, 201)
+		byID := strings.Replace(work, `"idempotency_key":"order-17"`, `"execution_id":"`+id+`"`, 1)
+		for name, key := range map[string]string{"its own": mine, "reader": reader, "worker": worker, "submitter": other, "worker of another lane": lanes} {
+			shown := name == "its own" || name == "reader" || name == "worker"
+			for _, body := range []string{work, byID} {
+				for _, query := range []string{"", "?wait_ms=1000"} {
+					again := post(key, "/v1/executions"+query, body).wants(t, 200)
+					if again.text(t, "execution_id") != id || again.text(t, "outcome") != "duplicate" {
+						t.Errorf("%s: %s", name, again.body)
+					}
+					if strings.Contains(string(again.body), "private") != shown {
+						t.Errorf("%s gets %s", name, again.body)
+					}
+				}
+			}
+			if again := post(key, "/v1/flows", graph).wants(t, 200); strings.Contains(string(again.body), "private") != (shown && name != "worker") {
+				t.Errorf("%s gets %s", name, again.body)
+			}
+		}
+	})
+}

@@ -37,12 +37,18 @@ func (s *Server) submit(ctx context.Context, x *exchange, r *wire.SubmitRequest)
 	if result.Duplicate {
 		a.status = http.StatusOK
 	}
+	seen := true
+	if result.Duplicate {
+		if seen, err = s.seesDuplicate(ctx, x, result.ID); err != nil && !errors.Is(err, api.ErrNotFound) {
+			return answer{}, err
+		}
+	}
 	execution := result.Created
-	if execution == nil || wait.atMost > 0 {
+	if seen && (execution == nil || wait.atMost > 0) {
 		execution, err = s.executionNow(ctx, x, result.ID, wait.atMost)
 	}
 	switch {
-	case errors.Is(err, api.ErrNotFound): // of an old key nothing is left but the id
+	case !seen, errors.Is(err, api.ErrNotFound): // of an old key nothing is left but the id
 		a.body = &result.SubmitResult
 	case err != nil:
 		return answer{}, err
@@ -50,6 +56,27 @@ func (s *Server) submit(ctx context.Context, x *exchange, r *wire.SubmitRequest)
 		a.body = flat{outcomeOnly{result.Outcome()}, shown(execution, "", r.Encoding)}
 	}
 	return wait.applied(a.with("Location", "/v1/executions/"+string(result.ID))), nil
+}
+
+// seesDuplicate reports whether the caller may read an execution that another submit made, as it would be by its id (U122): whoever knows an
+// idempotency key or an id, and what was submitted under it, is told no more than that.
+func (s *Server) seesDuplicate(ctx context.Context, x *exchange, id api.ID) (bool, error) {
+	for _, c := range wire.Allows(wire.GetExecution.Operation, x.caller.roles) {
+		seen := true
+		var err error
+		switch c {
+		case wire.OwnWork:
+			seen, err = s.ownExecution(ctx, x, id)
+		case wire.OwnLanes:
+			if x.lanes() != nil {
+				seen, err = s.inLanes(ctx, x, id)
+			}
+		}
+		if seen || err != nil {
+			return seen, err
+		}
+	}
+	return false, nil
 }
 
 // outcomeOnly precedes the fields that it is the outcome for.
