@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"bufio"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -16,13 +17,13 @@ import (
 )
 
 // slowly sends a request and takes only the status of the answer: the rest waits in the server until the connection is closed.
-func (w *world) slowly(t *testing.T, path, key string) (status string, conn net.Conn) {
+func (w *world) slowly(t *testing.T, path, key string, headers ...string) (status string, conn net.Conn) {
 	t.Helper()
 	conn = w.dial(t)
 	if err := conn.(*net.TCPConn).SetReadBuffer(1); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n", path, w.host(), key); err != nil {
+	if _, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n%s\r\n", path, w.host(), key, strings.Join(headers, "")); err != nil {
 		t.Fatal(err)
 	}
 	text := make([]byte, len("HTTP/1.1 200"))
@@ -142,5 +143,52 @@ func TestU20_U36_exports_that_are_not_read_share_the_bound_of_memory(t *testing.
 			_ = conn.Close()
 		}
 		eventually(t, "what was held is given back", whole)
+	})
+}
+
+// The events that a stream has read wait until its client takes them. They count as other answers do.
+func TestU20_U19_streams_of_events_that_are_not_read_share_the_bound_of_memory(t *testing.T) {
+	t.Parallel()
+	onStores(t, server.Config{BodyMemory: 4 << 20}, func(t *testing.T, w *world) {
+		w = w.patientWorld(t)
+		const accept = "Accept: text/event-stream\r\n"
+		tags := map[string]string{}
+		for i := range 60 {
+			tags[fmt.Sprintf("key%d", i)] = strings.Repeat("x", 200)
+		}
+		tagged, err := json.Marshal(tags)
+		if err != nil {
+			t.Fatal(err)
+		}
+		submitter := w.key(t, "default", "submit")
+		for range 60 { // nearly 1 MiB of events
+			w.send(t, request{method: "POST", path: "/v1/executions", key: submitter, body: fmt.Sprintf(`{"kind":"job","tags":%s}`, tagged)}).wants(t, 201)
+		}
+		const path = "/v1/events?after=start&limit=1000&kind=execution.submitted"
+		greedy, other := w.key(t, "default", "read"), w.key(t, "default", "read")
+		var held []net.Conn
+		hold := func() bool {
+			status, conn := w.slowly(t, path, greedy, accept)
+			held = append(held, conn)
+			return status == "HTTP/1.1 200"
+		}
+		if !hold() || !hold() {
+			t.Fatal("two streams do not fit")
+		}
+		stream := request{method: "GET", path: path, key: greedy, header: map[string]string{"Accept": "text/event-stream"}}
+		w.send(t, stream).refuses(t, 429, "rate_limited")
+		w.send(t, request{method: "GET", path: "/v1/events?after=start&limit=5", key: greedy}).wants(t, 200)
+		status, conn := w.slowly(t, path, other, accept)
+		if held = append(held, conn); status != "HTTP/1.1 200" {
+			t.Errorf("the stream of another key: %s", status)
+		}
+		for _, conn := range held {
+			_ = conn.Close()
+		}
+		eventually(t, "what was held is given back", func() bool {
+			fits := hold()
+			_ = held[len(held)-1].Close()
+			return fits
+		})
 	})
 }

@@ -32,6 +32,11 @@ func (s *Server) push(ctx context.Context, x *exchange, r wire.EventsRequest) (a
 	if err != nil {
 		return answer{}, err
 	}
+	if err := x.holdAnswer(memoryOf(page.Events)); err != nil {
+		leave()
+		s.metrics.rejected("overload")
+		return answer{}, err
+	}
 	return answer{stream: func(ctx context.Context, x *exchange) {
 		defer leave()
 		defer s.metrics.enter(x, groupSSE)()
@@ -39,7 +44,8 @@ func (s *Server) push(ctx context.Context, x *exchange, r wire.EventsRequest) (a
 	}}, nil
 }
 
-// follow writes events until the client goes, the server drains, or the key is no longer valid. Resume is by the last id.
+// follow writes events until the client goes, the server drains, the key is no longer valid, or there is no memory for them until the client has
+// taken them. Resume is by the last id. The memory for the first page is held already.
 func (s *Server) follow(ctx context.Context, x *exchange, r wire.EventsRequest, page *api.EventPage) {
 	header := x.w.Header()
 	header.Set("Content-Type", eventContent)
@@ -54,6 +60,8 @@ func (s *Server) follow(ctx context.Context, x *exchange, r wire.EventsRequest, 
 		if !stream.send(page.Events) {
 			return
 		}
+		x.dropAnswer(memoryOf(page.Events))
+		page.Events = nil // they must not stay in memory while the stream waits for the next ones
 		r = readOn(r, page.Next, keepAlive)
 		next, err := ask(ctx, s, x.by, wire.ListEvents, &r)
 		switch {
@@ -72,10 +80,27 @@ func (s *Server) follow(ctx context.Context, x *exchange, r wire.EventsRequest, 
 			return
 		}
 		failures, page = 0, next
+		if err := x.holdAnswer(memoryOf(page.Events)); err != nil {
+			s.cutOff(x, err)
+		}
 		if len(page.Events) == 0 && !stream.quiet(page.Next) {
 			return
 		}
 	}
+}
+
+// What an event, and one of its tags, takes in memory beside its texts, about.
+const eventMemory, tagMemory = 512, 64
+
+// memoryOf is how much memory events take that wait for their client, about.
+func memoryOf(events []api.Event) (n int64) {
+	for i := range events {
+		n += eventMemory + int64(len(events[i].Data))
+		for key, value := range events[i].Tags {
+			n += tagMemory + int64(len(key)+len(value))
+		}
+	}
+	return n
 }
 
 // maxFailedReads is how often a store that does not answer is asked again before the client is sent to another server.
