@@ -19,6 +19,7 @@ type StepRecord struct {
 	CreatedAt    base.Time `json:"created_at"`
 	ContentType  string    `json:"content_type"`
 	Result       []byte    `json:"-"` // stored beside the record, byte for byte
+	Size         int       `json:"-"` // of a result that was left out
 }
 
 // CheckStepArguments requires a name with the form of a kind, else invalid_argument; a result of at most 1 MiB, else payload_too_large (L149).

@@ -65,7 +65,10 @@ func TestW10_U113_payloads_that_have_changed_on_the_disk_are_not_served_and_inte
 			must(w.e.PutStep(w.ctx(), client, given(task), fence(task), "s", core.Payload{Data: good}))(w.t)
 			w.rot(`update %sdoc set data = $1 where data = $2`, bad, good)
 			return given(task)
-		}, func(w *world, id base.GivenID) error { _, err := w.e.Steps(w.ctx(), client, id, nil); return err }},
+		}, func(w *world, id base.GivenID) error {
+			_, err := w.e.Steps(w.ctx(), client, id, engine.StepsRequest{})
+			return err
+		}},
 		"signal": {func(w *world) base.GivenID {
 			id, at := w.asleep(goAtA)
 			w.signalled(at, "go", func(c *core.SignalCommand) { c.Payload = core.Payload{Data: good, Size: len(good)} })

@@ -97,6 +97,8 @@ type (
 	SpendRow            = limits.SpendRow
 	Standing            = waits.Standing
 	StepAnswer          = txn.StepAnswer
+	StepsPage           = work.StepsPage
+	StepsRequest        = work.StepsRequest
 	SubmitAnswer        = txn.SubmitAnswer
 	SubmitItem          = txn.SubmitItem
 	SuspendAnswer       = waits.SuspendAnswer

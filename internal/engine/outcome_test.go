@@ -129,7 +129,7 @@ func TestL34_a_stale_lease_is_refused_inside_the_transaction(t *testing.T) {
 					refused(t, w.leaveIn(own, task, o), c.code)
 				}
 				ok(t, own.commit()) // it is usable, and has written nothing
-				same(t, "steps", len(must(w.e.Steps(w.ctx(), client, given(task), nil))(t)), 0)
+				same(t, "steps", len(must(w.e.Steps(w.ctx(), client, given(task), engine.StepsRequest{}))(t).Records), 0)
 			})
 		})
 	}
@@ -162,7 +162,7 @@ func TestL88_what_a_transaction_leaves_is_gone_if_it_is_rolled_back(t *testing.T
 		ok(t, w.leaveIn(own, task, completes("x")))
 		ok(t, own.rollback())
 		w.is(given(task), core.Running, core.ReasonNone)
-		same(t, "steps", len(must(w.e.Steps(w.ctx(), client, given(task), nil))(t)), 0)
+		same(t, "steps", len(must(w.e.Steps(w.ctx(), client, given(task), engine.StepsRequest{}))(t).Records), 0)
 		w.complete(task)
 	})
 }
@@ -180,7 +180,7 @@ func TestL149_steps_of_transactions_are_stored_once_and_before_anything_else(t *
 		same(t, "the step of the transaction itself", string(answer.Step.Result), "one")
 		ok(t, own.commit())
 		w.turn(base.Hour) // the transaction was open for long, and its commit is a sign of life
-		steps := must(w.e.Steps(w.ctx(), client, given(task), nil))(t)
+		steps := must(w.e.Steps(w.ctx(), client, given(task), engine.StepsRequest{}))(t).Records
 		same(t, "steps", [3]string{steps[0].Name, steps[1].Name, string(steps[1].Result)}, [3]string{"a", "b", "two"})
 		x := w.is(given(task), core.Running, core.ReasonNone)
 		same(t, "the lease was renewed", x.Lease.ExpiresAt > w.now(), true)

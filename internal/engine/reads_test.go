@@ -33,7 +33,7 @@ func TestL120_reads_of_what_does_not_exist_say_so(t *testing.T) {
 			"result":   func() error { _, err := w.e.Result(w.ctx(), client, id); return err },
 			"attempts": func() error { _, err := w.e.Attempts(w.ctx(), client, id); return err },
 			"leases":   func() error { _, _, err := w.e.Leases(w.ctx(), client, id, 0, 10); return err },
-			"steps":    func() error { _, err := w.e.Steps(w.ctx(), client, id, nil); return err },
+			"steps":    func() error { _, err := w.e.Steps(w.ctx(), client, id, engine.StepsRequest{}); return err },
 			"wait":     func() error { _, err := w.e.Wait(w.ctx(), client, id, time.Second); return err },
 		} {
 			if err := read(); base.CodeOf(err) != base.CodeExecutionNotFound {

@@ -250,7 +250,7 @@ func TestL148_a_step_is_remembered_with_its_run_attempt_lease_and_time(t *testin
 		want := core.StepRecord{
 			ExecutionID: id.ID(), RunIndex: 1, Name: "charge", AttemptIndex: 1, LeaseEpoch: 2, CreatedAt: w.now(), ContentType: "a/b", Result: []byte{0, 255},
 		}
-		same(t, "steps", must(w.e.Steps(w.ctx(), client, id, nil))(t), []core.StepRecord{want})
+		same(t, "steps", must(w.e.Steps(w.ctx(), client, id, engine.StepsRequest{}))(t).Records, []core.StepRecord{want})
 	})
 }
 

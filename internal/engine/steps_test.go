@@ -1,13 +1,17 @@
 package engine_test
 
 import (
+	"context"
 	"fmt"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 func (w *world) step(task engine.Task, name, result string) engine.StepAnswer {
@@ -19,7 +23,7 @@ func (w *world) step(task engine.Task, name, result string) engine.StepAnswer {
 func (w *world) steps(id base.GivenID, run *int) []string {
 	w.t.Helper()
 	got := []string{}
-	for _, record := range must(w.e.Steps(w.ctx(), client, id, run))(w.t) {
+	for _, record := range must(w.e.Steps(w.ctx(), client, id, engine.StepsRequest{Run: run}))(w.t).Records {
 		got = append(got, record.Name+"="+string(record.Result))
 	}
 	return got
@@ -126,5 +130,77 @@ func TestL149_ten_thousand_steps_and_no_more(t *testing.T) {
 		_, err := w.e.PutStep(w.ctx(), client, given(task), fence(task), "more", core.Payload{})
 		refused(t, err, base.CodeStepLimitExceeded)
 		same(t, "known ones still answer", w.step(task, "0-0", "x").Outcome, "exists")
+	})
+}
+
+// weighed is a store that knows how many bytes of documents one read has returned at most.
+type weighed struct {
+	store.Store
+	most atomic.Int64
+}
+
+func (s *weighed) Read(ctx context.Context, want store.Want) (*store.Loaded, error) {
+	loaded, err := s.Store.Read(ctx, want)
+	if err != nil {
+		return nil, err
+	}
+	n := 0
+	for _, docs := range loaded.Scanned {
+		for i := range docs {
+			n += len(docs[i].Data)
+		}
+	}
+	for _, doc := range loaded.Docs {
+		n += len(doc.Data)
+	}
+	s.most.Store(max(s.most.Load(), int64(n)))
+	return loaded, nil
+}
+
+func TestL150_U16_pages_of_large_steps_are_read_some_at_a_time(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		weight := &weighed{Store: w.store}
+		closeEngine(t, w.e)
+		w.e = w.openEngine(weight)
+		id := w.submit(core.Submission{})
+		task := w.claim()
+		var want []string
+		put := func(name string, result string) {
+			w.step(task, name, result)
+			want = append(want, fmt.Sprintf("%s=%d%s", name, len(result), result[:2]))
+		}
+		for i := range 12 { // in another order than that of their names
+			put(fmt.Sprintf("large-%02d", 5*i%12), fmt.Sprintf("%02d", i)+strings.Repeat("x", 1<<20-2))
+			put(fmt.Sprintf("small-%02d", 5*i%12), fmt.Sprintf("%02d", i))
+		}
+		for name, r := range map[string]engine.StepsRequest{
+			"one by one": {Limit: 1}, "by number": {Limit: 7}, "by size": {Limit: 100, Bytes: 5 << 20 / 2}, "all": {}, "without large ones": {Limit: 5, Above: 64 << 10},
+		} {
+			var got []string
+			for more := true; more; {
+				r.From = len(got)
+				page := must(w.e.Steps(w.ctx(), client, id, r))(t)
+				bytes := 0
+				for i, record := range page.Records {
+					bytes += len(record.Result)
+					shown := string(record.Result[:min(2, len(record.Result))])
+					if record.Size > 0 {
+						shown = fmt.Sprintf("%02d", (r.From+i)/2)
+					}
+					got = append(got, fmt.Sprintf("%s=%d%s", record.Name, len(record.Result)+record.Size, shown))
+				}
+				if n := len(page.Records); n == 0 || r.Limit > 0 && n > r.Limit || r.Bytes > 0 && bytes > r.Bytes && n > 1 {
+					t.Fatalf("%s: a page of %d steps with %d bytes", name, n, bytes)
+				}
+				if more = page.More; r.Above > 0 && bytes > 100 {
+					t.Errorf("%s: %d bytes", name, bytes)
+				}
+			}
+			same(t, name, got, want)
+		}
+		if n := weight.most.Load(); n < 1<<20 || n > 9<<20 {
+			t.Errorf("one read returned %d bytes of steps", n)
+		}
 	})
 }

@@ -212,29 +212,28 @@ func (s *Server) getAttempt(ctx context.Context, x *exchange, r *wire.GetAttempt
 
 // listSteps lists what a run remembers (U42).
 func (s *Server) listSteps(ctx context.Context, x *exchange, r *wire.ListStepsRequest) (answer, error) {
-	all, err := ask(ctx, s, x.by, wire.ListSteps, r)
-	if err != nil {
-		return answer{}, err
-	}
 	bound := "steps " + r.ID
 	if r.Run != nil {
 		bound += " " + strconv.Itoa(*r.Run)
 	}
-	page, err := cutPage(all.Items, r.PageFields, bound, func(step api.StepRecord) int {
-		if omits(r, step) {
-			return 0
-		}
-		return len(step.Result.Data)
-	})
+	if err := checkLimit(r.PageFields); err != nil {
+		return answer{}, err
+	}
+	from, err := positionOf(r.Cursor, bound)
 	if err != nil {
 		return answer{}, err
 	}
-	for i := range page.Items {
-		switch step := &page.Items[i]; {
-		case omits(r, *step):
-			step.Result = leftOut(step.Result)
-		case r.Encoding == wire.EncodingBytes:
-			step.Result = step.Result.AsBytes()
+	r.Cursor = strconv.Itoa(from)
+	page, err := ask(ctx, s, x.by, wire.ListSteps, r)
+	if err != nil {
+		return answer{}, err
+	}
+	if page.NextCursor != "" {
+		page.NextCursor = cursorAt(from+len(page.Items), bound)
+	}
+	if r.Encoding == wire.EncodingBytes {
+		for i := range page.Items {
+			page.Items[i].Result = page.Items[i].Result.AsBytes()
 		}
 	}
 	return shows(page), nil
@@ -242,12 +241,6 @@ func (s *Server) listSteps(ctx context.Context, x *exchange, r *wire.ListStepsRe
 
 // inlineResult is the size up to which lists include results (U10).
 const inlineResult = 64 << 10
-
-// omits reports whether a list of steps leaves out their results. A worker that continues after another asks for all of them
-// (U140).
-func omits(r *wire.ListStepsRequest, step api.StepRecord) bool {
-	return !r.Inline && len(step.Result.Data) > inlineResult
-}
 
 // listExecutions lists what matches (U34).
 func (s *Server) listExecutions(ctx context.Context, x *exchange, r *wire.ListExecutionsRequest) (answer, error) {

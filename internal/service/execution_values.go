@@ -141,9 +141,12 @@ func leaseRecordOf(r core.LeaseRecord) api.LeaseRecord {
 
 // StepOf converts a step.
 func StepOf(r core.StepRecord) api.StepRecord {
+	result := api.Payload{Data: r.Result, ContentType: r.ContentType}
+	if r.Size > 0 {
+		result = api.Unloaded(r.ContentType, r.Size)
+	}
 	return api.StepRecord{
-		Name: r.Name, RunIndex: r.RunIndex, AttemptIndex: r.AttemptIndex, LeaseEpoch: r.LeaseEpoch, CreatedAt: r.CreatedAt.Std(),
-		Result: api.Payload{Data: r.Result, ContentType: r.ContentType},
+		Name: r.Name, RunIndex: r.RunIndex, AttemptIndex: r.AttemptIndex, LeaseEpoch: r.LeaseEpoch, CreatedAt: r.CreatedAt.Std(), Result: result,
 	}
 }
 

@@ -164,14 +164,39 @@ func (s *Service) listLeases(ctx context.Context, c Caller, r *wire.PageByID) (a
 	})
 }
 
+// Steps with results above largeStep have them only on request (U10). A page ends before stepBytes are exceeded.
+const (
+	largeStep = 64 << 10
+	stepBytes = 8 << 20
+)
+
 // listSteps lists all steps of a run: callers that need a part of them select it (U42).
 func (s *Service) listSteps(ctx context.Context, c Caller, r *wire.ListStepsRequest) (api.Page[api.StepRecord], error) {
 	id, err := base.ParseID(r.ID)
 	if err != nil {
 		return api.Page[api.StepRecord]{}, err
 	}
-	all, err := s.engine.Steps(ctx, c.client(), id, r.Run)
-	return api.Page[api.StepRecord]{Items: each(all, StepOf)}, err
+	request := engine.StepsRequest{Run: r.Run, Bytes: stepBytes}
+	if !r.Inline {
+		request.Above = largeStep
+	}
+	return page(r.PageFields, StepOf, func(cursor string, limit *int) ([]core.StepRecord, string, error) {
+		request.Limit = core.DefaultPage
+		if limit != nil {
+			request.Limit = min(*limit, core.MaxPage)
+		}
+		if cursor != "" {
+			if request.From, err = strconv.Atoi(cursor); err != nil || request.From < 0 {
+				return nil, "", base.Errorf(base.CodeInvalidCursor, "the cursor is no place in the list").WithField("cursor")
+			}
+		}
+		found, err := s.engine.Steps(ctx, c.client(), id, request)
+		next := ""
+		if found.More {
+			next = strconv.Itoa(request.From + len(found.Records))
+		}
+		return found.Records, next, err
+	})
 }
 
 // longestExplain bounds the wait for a changed explanation (U18).

@@ -211,7 +211,7 @@ func reading(on func(name string, finished bool, do func(r *try) (any, error)) s
 		on("wait", true, func(r *try) (any, error) { return shown(r.e.Wait(r.ctx, client, r.id(0), time.Minute)) }),
 		on("result", true, func(r *try) (any, error) { return r.e.Result(r.ctx, client, r.id(0)) }),
 		on("attempts", true, func(r *try) (any, error) { return r.e.Attempts(r.ctx, client, r.id(0)) }),
-		on("steps", true, func(r *try) (any, error) { return r.e.Steps(r.ctx, client, r.id(0), nil) }),
+		on("steps", true, func(r *try) (any, error) { return r.e.Steps(r.ctx, client, r.id(0), engine.StepsRequest{}) }),
 		on("list", true, func(r *try) (any, error) {
 			page, err := r.e.List(r.ctx, client, engine.ListRequest{Filter: core.Filter{Lane: []string{r.name}}})
 			return len(page.Items), err

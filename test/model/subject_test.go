@@ -236,7 +236,8 @@ func (s *subject) follow(ctx context.Context) error {
 func (s *subject) steps(id base.ID) ([]core.StepRecord, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	return s.e.Steps(ctx, reader, id.Given(), nil)
+	page, err := s.e.Steps(ctx, reader, id.Given(), engine.StepsRequest{})
+	return page.Records, err
 }
 
 // classesOf collects the numbers of the classes seen.

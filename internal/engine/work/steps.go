@@ -1,11 +1,9 @@
 package work
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
@@ -160,42 +158,6 @@ func decodeStep(doc *store.Doc) (core.StepRecord, error) {
 	}
 	record.Result = doc.Data
 	return record, nil
-}
-
-// Steps returns the steps that a run sees, in order of writing (L150); nil: the current run.
-func (e *Work) Steps(ctx context.Context, c txn.Caller, id base.GivenID, run *int) ([]core.StepRecord, error) {
-	want := store.Want{
-		Executions: []base.UUID{id.UUID}, Docs: []store.DocRef{StepsRef(id.UUID)},
-		Scans: []store.Scan{{Kind: docStep, Owner: txn.Owner(id.UUID)}},
-	}
-	loaded, x, err := e.ReadOne(ctx, c, id, want)
-	if err != nil {
-		return nil, err
-	}
-	shown := x.RunIndex()
-	if run != nil {
-		shown = *run
-	}
-	var doc *store.Doc
-	if found, ok := loaded.Docs[StepsRef(id.UUID)]; ok {
-		doc = &found
-	}
-	index, err := decodeStepIndex(doc)
-	if err != nil {
-		return nil, err
-	}
-	records := []core.StepRecord{}
-	for i := range loaded.Scanned[0] {
-		record, err := decodeStep(&loaded.Scanned[0][i])
-		if err != nil {
-			return nil, err
-		}
-		if record.RunIndex >= index.first(shown) && record.RunIndex <= shown {
-			records = append(records, record)
-		}
-	}
-	slices.SortFunc(records, func(a, b core.StepRecord) int { return cmp.Compare(a.Ordinal, b.Ordinal) })
-	return records, nil
 }
 
 // CheckSteps is the refusal of a replay that is to keep steps which cannot be found. Codes: corruption.
