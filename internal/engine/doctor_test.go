@@ -155,7 +155,7 @@ func TestU165_executions_that_cannot_be_read_fail(t *testing.T) {
 func TestU165_keys_that_are_missing_or_end_soon_are_told(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
-		says(t, w.e, lenient(), "api_keys", engine.CheckWarn, "no admin key")
+		says(t, w.e, lenient(), "api_keys", engine.CheckWarn, "no admin key: a server starts on this store only if it is told to be open")
 		k := w.adminKey()
 		says(t, w.e, lenient(), "api_keys", engine.CheckOK, "admin: 1")
 		soon := w.now().Add(24 * base.Hour)

@@ -151,7 +151,7 @@ func (x *examination) apiKeys() Check {
 	switch {
 	case admins == 0:
 		return worrying("flowfabric api-keys create --store … --role admin --name me",
-			"there is no admin key: a server on this store is open to everybody who reaches it, and only listens on loopback")
+			"there is no admin key: a server starts on this store only if it is told to be open, and then every caller on its host may do everything")
 	case expiring.ExpiresAt != 0 && -x.since(expiring.ExpiresAt) < x.bounds.Expiry:
 		return worrying("give its users a new key, or the key a later end", "key %s (%s) ends at %s", expiring.ID, expiring.Name, expiring.ExpiresAt)
 	default:

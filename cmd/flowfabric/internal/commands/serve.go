@@ -30,7 +30,7 @@ import (
 func (s *session) serve() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "serve", Short: "Run a production server", Args: counted(cobra.NoArgs),
-		Long: "Run a production server.\n\nIt needs a store, and an admin key unless it is reached from this host alone. Create the key first, in the same store:\n" +
+		Long: "Run a production server.\n\nIt needs a store with an admin key. Create the key first, in the same store:\n" +
 			"  flowfabric api-keys create --store STORE --role admin --name me\n\nThen set FF_API_KEY to the key and FF_NAMESPACE to default in the terminal from which you call it.\n" +
 			"docs/operations.md describes TLS, health, backup and upgrade.",
 		Example: examples(`
