@@ -71,6 +71,11 @@ func (b *builder) packageInfo(p platform, of built, staged string) *nfpm.Info {
 	from := func(path, to string, mode os.FileMode) *files.Content {
 		return &files.Content{Source: path, Destination: to, FileInfo: &files.ContentFileInfo{Owner: "root", Group: "root", Mode: mode, MTime: of.date}}
 	}
+	zsh := func(kind, searched string) *files.Content { // the distributions search different directories
+		completion := from(filepath.Join(staged, "completions", "zsh", "_flowfabric"), "/usr/share/zsh/"+searched+"/_flowfabric", 0o644)
+		completion.Packager = kind
+		return completion
+	}
 	config := from(filepath.Join(ours, "flowfabric.env"), "/etc/flowfabric/flowfabric.env", 0o640)
 	config.Type = files.TypeConfigNoReplace
 	directory := from("", "/etc/flowfabric", 0o750)
@@ -80,7 +85,7 @@ func (b *builder) packageInfo(p platform, of built, staged string) *nfpm.Info {
 		from(filepath.Join(staged, "LICENSE"), "/usr/share/doc/flowfabric/copyright", 0o644),
 		from(filepath.Join(ours, "flowfabric.service"), "/usr/lib/systemd/system/flowfabric.service", 0o644),
 		from(filepath.Join(staged, "completions", "bash", "flowfabric"), "/usr/share/bash-completion/completions/flowfabric", 0o644),
-		from(filepath.Join(staged, "completions", "zsh", "_flowfabric"), "/usr/share/zsh/vendor-completions/_flowfabric", 0o644),
+		zsh("deb", "vendor-completions"), zsh("rpm", "site-functions"),
 		from(filepath.Join(staged, "completions", "fish", "flowfabric.fish"), "/usr/share/fish/vendor_completions.d/flowfabric.fish", 0o644),
 		directory, config,
 	}
