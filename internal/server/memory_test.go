@@ -116,7 +116,7 @@ func TestU20_a_client_that_is_still_sending_a_refused_body_gets_the_answer(t *te
 		t.Fatal(err)
 	}
 	defer answer.Body.Close()
-	if answer.StatusCode != 413 {
+	if answer.StatusCode != http.StatusRequestEntityTooLarge {
 		t.Errorf("status %d", answer.StatusCode)
 	}
 }
