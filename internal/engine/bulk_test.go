@@ -1,11 +1,14 @@
 package engine_test
 
 import (
+	"context"
+	"sync"
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // bulk starts a job and waits for its end.
@@ -202,5 +205,63 @@ func TestL138_an_id_given_twice_is_done_and_counted_once(t *testing.T) {
 		view := w.bulk(twice)
 		same(t, "job", [3]int{view.Total, view.Done, len(view.Refused)}, [3]int{2, 2, 0})
 		same(t, "what it did", len(w.items(view.JobID, nil)), 2)
+	})
+}
+
+// behind is a store that shows a bulk job as it was before its first batch until the second batch begins, as if another process had done the first
+// one meanwhile.
+type behind struct {
+	store.Store
+	mu      sync.Mutex
+	job     base.UUID
+	first   *store.Loaded
+	batches int
+}
+
+func (b *behind) about(want store.Want) bool {
+	return len(want.Docs) > 0 && want.Docs[0].Key == b.job.String()
+}
+
+func (b *behind) Read(ctx context.Context, want store.Want) (*store.Loaded, error) {
+	loaded, err := b.Store.Read(ctx, want)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case err != nil || !b.about(want):
+	case b.batches == 0:
+		b.first = loaded
+	case b.batches == 1:
+		return b.first, nil
+	}
+	return loaded, err
+}
+
+func (b *behind) Begin(ctx context.Context, want store.Want) (store.Tx, *store.Loaded, error) {
+	b.mu.Lock()
+	if b.about(want) {
+		b.batches++
+	}
+	b.mu.Unlock()
+	return b.Store.Begin(ctx, want)
+}
+
+func TestU57_a_batch_that_another_process_has_done_is_not_done_again(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		const n = 501 // more than one batch
+		ids := w.submitMany(n, core.Submission{})
+		closeEngine(t, w.e)
+		late := &behind{Store: w.store}
+		w.cfg.NoTimers = true
+		w.e = w.openEngine(late)
+		job := must(w.e.Bulk(w.ctx(), operator, engine.BulkRequest{Action: "priority", IDs: ids, Args: engine.BulkArgs{Priority: 9}}))(t).JobID
+		closeEngine(t, w.e)
+		late.job, w.cfg.NoTimers = job, false
+		w.e = w.openEngine(late)
+		view := w.ended(job)
+		same(t, "each is done once", [3]any{view.Done, view.Failed, len(view.Refused)}, [3]any{n, 0, 0})
+		late.mu.Lock()
+		defer late.mu.Unlock()
+		same(t, "batches, one of them again", late.batches, 3)
 	})
 }

@@ -193,3 +193,27 @@ func TestF52_U13_a_cancel_under_a_request_key_is_done_once(t *testing.T) {
 		refused(t, err, base.CodeIdempotencyConflict)
 	})
 }
+
+func TestF61_a_wait_for_a_flow_ends_when_another_process_has_ended_the_flow(t *testing.T) {
+	t.Parallel()
+	onShared(t, engine.Config{}, func(t *testing.T, w *world) {
+		flow := w.submitFlow(lineOf("a"))
+		task := w.claimKind("a")
+		w.cfg.Clock = turned // no look of its own is ever due
+		other, over := w.another(), make(chan core.FlowState, 1)
+		go func() {
+			view, err := other.WaitFlow(t.Context(), client, flow.Flow.ID.Given(), time.Minute)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			over <- view.Flow.State
+		}()
+		w.complete(task)
+		eventually(t, "the wait is over", func() bool {
+			w.submit(core.Submission{}) // hints of commits follow each other: the first may come before the other process listens
+			return len(over) > 0
+		})
+		same(t, "state", <-over, core.FlowCompleted)
+	})
+}

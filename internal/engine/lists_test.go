@@ -1,8 +1,11 @@
 package engine_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -335,5 +338,31 @@ func TestL131_a_list_shows_what_another_process_committed_before_it(t *testing.T
 			must(other.Submit(w.ctx(), client, core.Submission{Kind: "k"}))(t)
 			same(t, "rows", len(must(w.e.List(w.ctx(), client, engine.ListRequest{}))(t).Items), i+1)
 		}
+	})
+}
+
+// overtaken is a store that refuses one round of the search rows, as it does when another process has brought them forward.
+type overtaken struct {
+	store.Store
+	once atomic.Bool
+}
+
+func (o *overtaken) Project(ctx context.Context, p store.Projection) error {
+	if o.once.CompareAndSwap(true, false) {
+		return &store.Fault{Kind: store.Stale, Err: errors.New("another process was faster")}
+	}
+	return o.Store.Project(ctx, p)
+}
+
+func TestL131_a_process_whose_round_was_overtaken_looks_how_far_the_lists_are(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		closeEngine(t, w.e)
+		faster := &overtaken{Store: w.store}
+		w.e = w.openEngine(faster)
+		faster.once.Store(true) // the other one came as far as before this submit
+		w.submit(core.Submission{})
+		eventually(t, "the round is refused", func() bool { return !faster.once.Load() })
+		w.onlyStatus("k", core.Ready, 1)
 	})
 }

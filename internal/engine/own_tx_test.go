@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"database/sql"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -327,5 +328,37 @@ func TestU25_a_store_that_takes_no_part_in_other_transactions_says_so(t *testing
 		e := w.openEngine(deaf{w.store}) // which hides everything beyond the contract
 		_, err := e.SubmitTx(w.ctx(), client, own, core.Submission{Kind: "k"})
 		refused(t, err, base.CodeNotImplemented)
+	})
+}
+
+// mute is a store whose hints are lost while it is.
+type mute struct {
+	store.Store
+	on   atomic.Bool
+	lost atomic.Int64
+}
+
+func (m *mute) Notify(ctx context.Context, hint store.Hint) error {
+	if m.on.Load() {
+		m.lost.Add(1)
+		return nil
+	}
+	return m.Store.Notify(ctx, hint)
+}
+
+func TestS68_S69_a_nudge_for_a_lane_reaches_the_claims_of_other_processes(t *testing.T) {
+	t.Parallel()
+	onShared(t, engine.Config{PollInterval: time.Hour}, func(t *testing.T, w *world) {
+		w.submit(core.Submission{})
+		w.claim() // the class is known
+		hints := &mute{Store: w.openStore()}
+		other := w.openEngine(hints)
+		answer := w.waiting(w.e, ask())
+		hints.on.Store(true)
+		id := must(other.Submit(w.ctx(), client, core.Submission{Kind: "k"}))(t).ID.Given()
+		eventually(t, "its hints are sent", func() bool { return hints.lost.Load() > 0 })
+		hints.on.Store(false)
+		ok(t, other.Nudge(w.ctx(), client, "default"))
+		same(t, "claimed", given(w.only(answer)), id)
 	})
 }

@@ -1,10 +1,12 @@
 package engine_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -415,5 +417,56 @@ func TestS61_few_pieces_of_follow_up_work_run_at_once_and_no_kind_waits_for_anot
 		w.becomes(delayed, core.Ready)
 		w.workedOff("trim_history")
 		same(t, "at a time", seen.peak(), crowdAtOnce)
+	})
+}
+
+func TestS63_all_rows_of_a_timer_whose_rule_fails_are_set_aside(t *testing.T) {
+	t.Parallel()
+	onTraps(t, func(t *testing.T, w *world, traps *traps) {
+		ids := w.submitMany(3, core.Submission{DelayMS: ptr(int64(1000))})
+		want := make([]string, len(ids))
+		for i, id := range ids {
+			want[i] = id.UUID.String()
+		}
+		slices.Sort(want)
+		traps.at("settle", "")
+		w.turn(1000)
+		eventually(t, "all are set aside", func() bool { return len(w.asides()) >= len(ids) })
+		got := w.asides()
+		slices.Sort(got)
+		same(t, "each once", got, want)
+		traps.clear()
+		w.turn(2100)
+		w.onlyStatus("k", core.Ready, len(ids))
+	})
+}
+
+// oneOut refuses one transaction with a command of that name, as if the database were gone for a moment.
+type oneOut struct {
+	name string
+	done atomic.Bool
+}
+
+func (o *oneOut) BeforeCommit(commands []string) error {
+	if slices.Contains(commands, o.name) && !o.done.Swap(true) {
+		return errors.New("not now")
+	}
+	return nil
+}
+
+func (*oneOut) AfterCommit([]string) error { return nil }
+
+func TestS63_a_timer_that_can_not_even_be_set_aside_is_tried_again(t *testing.T) {
+	t.Parallel()
+	onTraps(t, func(t *testing.T, w *world, traps *traps) {
+		out := &oneOut{name: "quarantine"}
+		w.cfg.Probe = out
+		w.restart()
+		id := w.submit(core.Submission{DelayMS: ptr(int64(1000))})
+		traps.at("settle", id.UUID.String())
+		w.turn(1000)
+		eventually(t, "the store fails", out.done.Load)
+		traps.clear()
+		w.turning(100, "it is ready", func() bool { return len(w.take(ask())) == 1 })
 	})
 }

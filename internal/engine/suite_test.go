@@ -57,11 +57,17 @@ func (c carefree) Run() int {
 // turned stands for the clock of the test's world: an engine that is given it does nothing until the test turns it.
 var turned clock.Clock = clock.NewManual(start)
 
-// No test waits for these to pass.
-const (
-	patience = 30 * time.Second // how long a call of a test waits, at most
-	giveUp   = 10 * time.Minute // bounds everything that a test waits for, also on a busy machine
-)
+// No test waits for this to pass: it is how long a call of a test waits, at most.
+const patience = 30 * time.Second
+
+// giveUp bounds everything that a test waits for, also on a busy machine. The command that plants bugs sets it, so that a test that waits in vain
+// says so.
+var giveUp = func() time.Duration {
+	if d, err := time.ParseDuration(os.Getenv("FLOWFABRIC_TEST_GIVE_UP")); err == nil {
+		return d
+	}
+	return 10 * time.Minute
+}()
 
 // Who calls in these tests.
 var (

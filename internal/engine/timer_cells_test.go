@@ -365,7 +365,12 @@ func (c *timerCell) show(t *testing.T, w *world, lane string) {
 
 	unruly.dies(w.e.TimerLabel, c.label, due)
 	w.turnTo(due)
-	bad := <-unruly.taken
+	var bad string
+	select {
+	case bad = <-unruly.taken:
+	case <-time.After(giveUp):
+		t.Fatal("the timers do not become due")
+	}
 	closeEngine(t, w.e)
 
 	unruly.dies(nil, "", 0)

@@ -7,6 +7,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // unswept runs a test on engines whose timers do not run.
@@ -101,5 +102,31 @@ func TestU54_a_later_wish_to_retain_counts_from_then_on(t *testing.T) {
 		must(w.e.Retain(w.ctx(), operator, given(kept), w.now()+60_000, engine.Operator{}))(t)
 		w.turn(61_000)
 		w.gone(given(kept))
+	})
+}
+
+func TestL18_what_is_decided_from_memory_comes_too_late_if_a_deadline_passes_before_it_is_written(t *testing.T) {
+	t.Parallel()
+	unswept(t, func(t *testing.T, w *world) {
+		b := w.interpose()
+		task := w.started(core.Submission{DeadlineAt: w.now() + 1000})
+		b.afterBegin.set(func(store.Want) bool { return true }, func() { w.turn(1000) })
+		_, err := w.e.Complete(w.ctx(), client, given(task), fence(task), nil)
+		refused(t, err, base.CodeExecutionNotActive)
+		w.is(given(task), core.Expired, core.ExecutionDeadline)
+	})
+}
+
+func TestL141_SI7_delete_frees_the_slots_of_what_a_due_deadline_has_ended(t *testing.T) {
+	t.Parallel()
+	unswept(t, func(t *testing.T, w *world) {
+		w.quota("one", core.QuotaSettings{ConcurrencyLimit: 1})
+		s := attached(use("one"))
+		s.DeadlineAt = w.now() + 1000
+		held := w.started(s)
+		w.turn(1000)
+		ok(t, w.e.Delete(w.ctx(), operator, given(held), engine.Operator{}))
+		next := w.submit(attached(use("one")))
+		same(t, "the slot is free", given(w.claim()), next)
 	})
 }

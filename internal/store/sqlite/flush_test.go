@@ -202,3 +202,42 @@ func TestU153_the_goroutine_that_syncs_belongs_to_the_opener_of_the_store_and_no
 		t.Fatal(err)
 	}
 }
+
+func TestA_sync_answers_nobody_who_waits_for_a_later_commit(t *testing.T) {
+	t.Parallel()
+	f := &flusher{}
+	for range 3 {
+		f.begins()
+		f.mu.Lock()
+		f.written = f.begun
+		f.waiting = append(f.waiting, waiting{f.written, func(error) {}})
+		f.mu.Unlock()
+	}
+	if safe := f.reached(2, nil); len(safe) != 2 || len(f.waiting) != 1 || f.waiting[0].commit != 3 {
+		t.Errorf("a sync of two commits answers %d, and %d wait on", len(safe), len(f.waiting))
+	}
+}
+
+func TestI1_a_sync_that_succeeds_after_one_that_failed_answers_for_nothing(t *testing.T) {
+	t.Parallel()
+	torn := errors.New("the disk is torn")
+	syncs := 0
+	f := &flusher{sync: func() error {
+		if syncs++; syncs == 1 {
+			return torn
+		}
+		return nil
+	}}
+	for range 2 {
+		f.begins()
+		told := make(chan error, 1)
+		f.wrote(func(err error) { told <- err })
+		f.idle.Wait()
+		if err := <-told; !errors.Is(err, torn) {
+			t.Errorf("after %d syncs a commit is told: %v", syncs, err)
+		}
+	}
+	if syncs != 1 {
+		t.Errorf("the disk was asked %d times", syncs)
+	}
+}
