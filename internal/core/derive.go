@@ -16,7 +16,7 @@ func Derive(x *Execution, lane LaneState) (public string, v Vector) {
 	v = Vector{
 		OwnershipState:  ownership(x),
 		BlockingReason:  blockingReason(x, lane),
-		TerminalOutcome: terminalOutcome(x.Status),
+		TerminalOutcome: x.Status.Outcome(),
 		AttemptState:    attemptState(x),
 	}
 	v.PublicState = publicState(x.Status, x.Reason, x.Next)
@@ -85,8 +85,8 @@ func ownership(x *Execution) string {
 	}
 }
 
-// terminalOutcome is L23, and the outcome of events (L145); "none" while x has not ended.
-func terminalOutcome(s Status) string {
+// Outcome is L23, and the outcome of events (L145); "none" while an execution has not ended.
+func (s Status) Outcome() string {
 	switch {
 	case !s.Terminal():
 		return "none"

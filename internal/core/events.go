@@ -162,7 +162,7 @@ func (x *Execution) emitTakenOver(fx *Effects) {
 // emitCompleted emits the end of x (L145), and with it the end of the lease if one was held.
 func (x *Execution) emitCompleted(fx *Effects, held *heldLease, edges []string) {
 	var o eventdata.Builder
-	o.Str(eventdata.FieldOutcome, terminalOutcome(x.Status))
+	o.Str(eventdata.FieldOutcome, x.Status.Outcome())
 	o.Str(eventdata.FieldStatus, x.Status.String())
 	o.Str(eventdata.FieldReason, x.Reason.String())
 	if x.Status == Failed && x.Failure != nil {

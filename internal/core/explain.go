@@ -107,7 +107,7 @@ func Explain(in ExplainInput) Explanation {
 	}
 	switch {
 	case x.Status.Terminal():
-		e.Outcome = terminalOutcome(x.Status)
+		e.Outcome = x.Status.Outcome()
 		e.Summary = x.ending()
 		return e
 	case x.Status == Running:

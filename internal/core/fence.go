@@ -181,7 +181,7 @@ func (x *Execution) recordOf(fx *Effects, epoch int64, stored *LeaseRecord) *Lea
 func (x *Execution) NotActive() *base.Error {
 	err := base.Errorf(base.CodeExecutionNotActive, "the execution is %s", x.Status).
 		With("status", x.Status.String()).With("reason", x.Reason.String()).
-		With("terminal_outcome", terminalOutcome(x.Status)).With("lease_epoch", x.LeaseEpoch)
+		With("terminal_outcome", x.Status.Outcome()).With("lease_epoch", x.LeaseEpoch)
 	if x.Attempt != nil {
 		err.With("attempt_id", x.Attempt.ID.String()).With("attempt_index", x.Attempt.Index)
 	}

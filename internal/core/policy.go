@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/stream"
 )
 
 // Policy is the frozen policy of an execution (L11, L12). ParsePolicy reads it from a caller's JSON, DecodePolicy from the output of Encode; both
@@ -28,7 +29,7 @@ type Policy struct {
 	Estimate            map[string]int64  // amounts to reserve by budget dimension (B9)
 	Suspension          SuspensionPolicy
 	MaxSignals          int
-	Stream              StreamPolicy
+	Stream              stream.Policy // the frames that are kept of each attempt (E6, E8)
 }
 
 // What happens to slots while the execution waits (S41).
@@ -49,22 +50,6 @@ type SuspensionPolicy struct {
 	TimeoutBehavior  string
 }
 
-// StreamPolicy bounds the frames that are kept of each attempt (E6, E8).
-type StreamPolicy struct {
-	MaxFrames  int
-	MaxBytes   int64
-	OnFull     string // drop_oldest or refuse
-	BestEffort BestEffortPolicy
-}
-
-// BestEffortPolicy states how many best-effort frames are kept (E8).
-type BestEffortPolicy struct {
-	TTLMS   base.Millis
-	Floor   int
-	Ceiling int
-	Alpha   float64
-}
-
 // defaultPolicy is the meaning of `{}`. The defaults are part of the stored form: Encode omits them, so changing one here would change existing
 // executions, which L12 forbids.
 var defaultPolicy = newPolicy()
@@ -83,11 +68,11 @@ func newPolicy() *Policy {
 		DedupWindowMS:     24 * base.Hour,
 		Suspension:        SuspensionPolicy{TimeoutBehavior: "fail"},
 		MaxSignals:        1000,
-		Stream: StreamPolicy{
+		Stream: stream.Policy{
 			MaxFrames: 10_000,
 			MaxBytes:  64 << 20,
-			OnFull:    "drop_oldest",
-			BestEffort: BestEffortPolicy{
+			OnFull:    stream.DropOldest,
+			BestEffort: stream.BestEffortPolicy{
 				TTLMS: 30 * base.Second, Floor: 64, Ceiling: 16_384, Alpha: 0.2,
 			},
 		},
@@ -258,7 +243,7 @@ func (w *policyWriter) retention(name string, r RetentionByStatus) {
 	})
 }
 
-func (w *policyWriter) stream(name string, s, d *StreamPolicy) {
+func (w *policyWriter) stream(name string, s, d *stream.Policy) {
 	w.object(name, func() {
 		w.object("best_effort", func() {
 			w.number("alpha", s.BestEffort.Alpha, d.BestEffort.Alpha)

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/stream"
 )
 
 // MaxPolicySize is the longest policy text, in bytes (L6).
@@ -214,7 +215,7 @@ func (r *policyReader) suspension(into *SuspensionPolicy) error {
 	})
 }
 
-func (r *policyReader) stream(into *StreamPolicy) error {
+func (r *policyReader) stream(into *stream.Policy) error {
 	return r.Object(func(key string) error {
 		switch key {
 		case "max_frames":
@@ -222,7 +223,7 @@ func (r *policyReader) stream(into *StreamPolicy) error {
 		case "max_bytes":
 			return r.Integer(&into.MaxBytes, 65_536, 1<<30)
 		case "on_full":
-			return r.Word(&into.OnFull, "drop_oldest", "refuse")
+			return r.Word(&into.OnFull, stream.DropOldest, stream.Refuse)
 		case "best_effort":
 			return r.bestEffort(&into.BestEffort)
 		default:
@@ -231,7 +232,7 @@ func (r *policyReader) stream(into *StreamPolicy) error {
 	})
 }
 
-func (r *policyReader) bestEffort(into *BestEffortPolicy) error {
+func (r *policyReader) bestEffort(into *stream.BestEffortPolicy) error {
 	err := r.Object(func(key string) error {
 		switch key {
 		case "ttl_ms":

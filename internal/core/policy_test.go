@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/stream"
 )
 
 func mustParsePolicy(t *testing.T, text string) *Policy {
@@ -313,7 +314,7 @@ func TestL11_LC3_every_field_arrives(t *testing.T) {
 		Estimate:   map[string]int64{"wall_ms": 1, "cost_micros": 0},
 		Suspension: SuspensionPolicy{16, "escalate"},
 		MaxSignals: 17,
-		Stream:     StreamPolicy{18, 65_537, "refuse", BestEffortPolicy{1001, 2, 3, 0.5}},
+		Stream:     stream.Policy{MaxFrames: 18, MaxBytes: 65_537, OnFull: "refuse", BestEffort: stream.BestEffortPolicy{TTLMS: 1001, Floor: 2, Ceiling: 3, Alpha: 0.5}},
 	}
 	if diff := cmp.Diff(want, mustParsePolicy(t, fullPolicy)); diff != "" {
 		t.Error(diff)
@@ -325,7 +326,7 @@ func TestL11_defaults_are_those_of_the_table(t *testing.T) {
 	want := &Policy{
 		MaxReclaims: 10, MaxReplays: 10, SlotsWhileWaiting: "release", DedupWindowMS: 86_400_000, MaxSignals: 1000,
 		Suspension: SuspensionPolicy{0, "fail"},
-		Stream:     StreamPolicy{10_000, 67_108_864, "drop_oldest", BestEffortPolicy{30_000, 64, 16_384, 0.2}},
+		Stream:     stream.Policy{MaxFrames: 10_000, MaxBytes: 67_108_864, OnFull: "drop_oldest", BestEffort: stream.BestEffortPolicy{TTLMS: 30_000, Floor: 64, Ceiling: 16_384, Alpha: 0.2}},
 	}
 	for _, text := range []string{"", "{}", " { } ", `{"retention_ms":{},"estimate":{},"quotas":[],"timeout_policy":{}}`} {
 		if diff := cmp.Diff(want, mustParsePolicy(t, text)); diff != "" {

@@ -233,7 +233,7 @@ func wantCell(t *testing.T, cell Cell, before, after *Execution, err error) {
 func wantNotActive(t *testing.T, err *base.Error, x *Execution) {
 	t.Helper()
 	want := map[string]any{
-		"status": x.Status.String(), "reason": x.Reason.String(), "terminal_outcome": terminalOutcome(x.Status), "lease_epoch": x.LeaseEpoch,
+		"status": x.Status.String(), "reason": x.Reason.String(), "terminal_outcome": x.Status.Outcome(), "lease_epoch": x.LeaseEpoch,
 	}
 	if x.Attempt != nil {
 		want["attempt_id"], want["attempt_index"] = x.Attempt.ID.String(), x.Attempt.Index

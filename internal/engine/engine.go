@@ -12,6 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/engine/flows"
 	"github.com/flowfabric/flowfabric/internal/engine/inspect"
 	"github.com/flowfabric/flowfabric/internal/engine/limits"
+	"github.com/flowfabric/flowfabric/internal/engine/streams"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/engine/waits"
 	"github.com/flowfabric/flowfabric/internal/engine/work"
@@ -22,6 +23,7 @@ import (
 type Engine struct {
 	*txn.Engine
 	*eventlog.Reader
+	*streams.Streams
 	*admin.Admin
 	*limits.Admission
 	*waits.Waits
@@ -39,7 +41,7 @@ func Open(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	events := eventlog.New(kernel)
+	events, frames := eventlog.New(kernel), streams.New(kernel)
 	admin, err := admin.New(ctx, kernel)
 	if err != nil {
 		return nil, errors.Join(err, kernel.Close(context.WithoutCancel(ctx)))
@@ -50,7 +52,7 @@ func Open(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
 	graphs := flows.New(tasks)
 	served := claims.New(graphs)
 	jobs := bulk.New(graphs)
-	e := &Engine{kernel, events, admin, limited, waiting, tasks, graphs, served, &inspect.Inspector{Graphs: graphs, Events: events, JobsRunning: jobs.Running}, jobs}
+	e := &Engine{kernel, events, frames, admin, limited, waiting, tasks, graphs, served, &inspect.Inspector{Graphs: graphs, Events: events, JobsRunning: jobs.Running}, jobs}
 	if err := kernel.Start(ctx); err != nil {
 		return nil, err
 	}

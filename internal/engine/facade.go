@@ -8,6 +8,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/engine/flows"
 	"github.com/flowfabric/flowfabric/internal/engine/inspect"
 	"github.com/flowfabric/flowfabric/internal/engine/limits"
+	"github.com/flowfabric/flowfabric/internal/engine/streams"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/engine/waits"
 	"github.com/flowfabric/flowfabric/internal/engine/work"
@@ -18,6 +19,7 @@ import (
 //nolint:revive // the comment is about all of them
 type (
 	AdminAction         = admin.AdminAction
+	AppendRequest       = streams.AppendRequest
 	AuditCheck          = admin.AuditCheck
 	AuditRequest        = admin.AuditRequest
 	Bounds              = inspect.Bounds
@@ -54,6 +56,11 @@ type (
 	EventsRequest       = eventlog.Request
 	Facts               = txn.Facts
 	Feed                = txn.Feed
+	Follow              = streams.Follow
+	FollowPage          = streams.FollowPage
+	FollowRequest       = streams.FollowRequest
+	FramesPage          = streams.FramesPage
+	FramesRequest       = streams.FramesRequest
 	FlowAnswer          = flows.FlowAnswer
 	FlowQuery           = flows.FlowQuery
 	FlowView            = flows.FlowView
@@ -66,6 +73,7 @@ type (
 	IntegrityReport     = inspect.IntegrityReport
 	Issued              = waits.Issued
 	IssuedLink          = waits.IssuedLink
+	KeptFrames          = streams.Kept
 	JoinView            = flows.JoinView
 	LaneView            = txn.LaneView
 	LeaseRef            = txn.LeaseRef
@@ -101,6 +109,8 @@ type (
 	StepsRequest        = work.StepsRequest
 	SubmitAnswer        = txn.SubmitAnswer
 	SubmitItem          = txn.SubmitItem
+	StreamItem          = streams.Item
+	StreamSummary       = streams.Summary
 	SuspendAnswer       = waits.SuspendAnswer
 	SuspendedItem       = waits.SuspendedItem
 	SuspendedQuery      = waits.SuspendedQuery
@@ -116,6 +126,9 @@ type (
 	WorkerQuery         = txn.WorkerQuery
 	WorkerView          = txn.WorkerView
 )
+
+// NewestAttempt names the newest attempt of an execution.
+const NewestAttempt = streams.Newest
 
 // The states of a check of the doctor, and of a store.
 const (

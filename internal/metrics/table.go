@@ -36,7 +36,7 @@ func All() []Metric {
 		Suspensions, Resumes, ResumeLatencySeconds, Signals, WaitpointsOpen, TokensRefused, Approvals,
 		Flows, Joins, FollowupsPending, FollowupSeconds,
 		Usage, BudgetBreaches, BudgetRatio, BudgetReserved,
-		Events, EventReaders, EventDelaySeconds,
+		Frames, FrameBytes, StreamReaders, Events, EventReaders, EventDelaySeconds,
 		Workers, WorkerSlots, WorkerTasks, WorkerHandlerSeconds, WorkerLeaseLost, WorkerTransportErrors,
 		TimersFired, TimerLatenessSeconds, Quarantined, Panics, Purged, BulkItems,
 		StoreQueries, StoreQuerySeconds, StoreErrors, StorePool, StoreBytes, Wakeups, ClockSkewSeconds,
@@ -242,6 +242,22 @@ var (
 		Rule: "U207", Name: "ff_followup_seconds", Type: TypeHistogram, Place: Engine,
 		Labels: []Label{followup}, Buckets: long,
 		Help: "Time from the command to the end of its follow-up work.",
+	}}
+)
+
+// Streams (U209).
+var (
+	Frames = Counter{Metric{
+		Rule: "U209", Name: "ff_frames_total", Type: TypeCounter, Place: Engine, Labels: []Label{{Name: "mode", Values: []string{"durable", "summary", "best_effort"}}},
+		Help: "Frames appended to streams.",
+	}}
+	FrameBytes = Counter{Metric{
+		Rule: "U209", Name: "ff_frame_bytes_total", Type: TypeCounter, Place: Engine,
+		Help: "Bytes of the frames appended to streams.",
+	}}
+	StreamReaders = Gauge{Metric{
+		Rule: "U209", Name: "ff_stream_readers", Type: TypeGauge, Place: Engine,
+		Help: "Readers that wait at the end of a stream.",
 	}}
 )
 

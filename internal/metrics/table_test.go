@@ -15,7 +15,6 @@ var update = flag.Bool("update", false, "write docs/metrics.md")
 
 // later are the metrics of features that are not built, with the feature.
 var later = map[string]string{
-	"ff_frames_total": "streams", "ff_frame_bytes_total": "streams", "ff_stream_readers": "streams",
 	"ff_webhook_deliveries_total": "webhooks", "ff_webhooks_pending": "webhooks",
 }
 

@@ -478,8 +478,10 @@ type Hint struct {
 	Log        bool // the log grew
 	Dictionary bool // a lane, class or rule changed
 	Inbox      bool
-	Keys       []string // admission keys that have room again; AnyKey: any may have
-	Blocked    bool     // executions were blocked by admission
+	Keys       []string    // admission keys that have room again; AnyKey: any may have
+	Blocked    bool        // executions were blocked by admission
+	Streams    []base.UUID // executions to whose streams was appended
+	AllStreams bool        // appends may have been made to any stream
 }
 
 // TxSubmitter is implemented by stores that accept a submission inside the user's own transaction (L88). tx is a pgx.Tx or a *sql.Tx on this

@@ -25,6 +25,8 @@ type extensions struct {
 	outcomes func(context.Context, []base.UUID) ([]Command, error)
 	loops    []func(context.Context)
 	closes   []func(context.Context)
+	logged   []func(*store.Commit)
+	hinted   []func(*store.Hint)
 }
 
 // TimerRule says what happens when timers of a kind are due (S60).
@@ -104,6 +106,17 @@ func (e *Engine) OnLoop(run func(context.Context)) {
 // OnClose registers what is done before the engine stops to accept calls.
 func (e *Engine) OnClose(do func(context.Context)) {
 	e.extensions.closes = append(e.extensions.closes, do)
+}
+
+// OnLog registers what is called for each commit of the event log that has become readable here, of any process, in order. It runs under the lock of
+// the reader of the log: it must neither wait nor call the engine.
+func (e *Engine) OnLog(hear func(*store.Commit)) {
+	e.extensions.logged = append(e.extensions.logged, hear)
+}
+
+// OnHint registers what is called for each hint of other processes.
+func (e *Engine) OnHint(hear func(*store.Hint)) {
+	e.extensions.hinted = append(e.extensions.hinted, hear)
 }
 
 // UseNamespaces sets what reports whether a text is the name of a namespace. It must be set before Start.

@@ -16,6 +16,9 @@ const hintGap = 10 * time.Millisecond
 // maxHintKeys is how many admission keys a hint names.
 const maxHintKeys = 64
 
+// maxHintStreams is how many executions a hint names to whose streams was appended.
+const maxHintStreams = 32
+
 // maxHintClasses is how many classes a hint names; the others follow in the next one. If more than maxPendingClasses are pending, because no hint
 // can be sent, the hint names only their lanes, and its receivers look at all queues of these.
 const (
@@ -37,7 +40,7 @@ func newHinter(e *Engine) *hinter { return &hinter{e: e, kick: make(chan struct{
 
 // Send adds to the hint that travels next.
 func (h *hinter) Send(hint store.Hint) {
-	if !h.e.Store.Info().Shared || len(hint.Lanes)+len(hint.Keys) == 0 && !hint.Log && !hint.Dictionary && !hint.Inbox && !hint.Blocked {
+	if !h.e.Store.Info().Shared || len(hint.Lanes)+len(hint.Keys)+len(hint.Streams) == 0 && !hint.Log && !hint.Dictionary && !hint.Inbox && !hint.Blocked {
 		return
 	}
 	h.mu.Lock()
@@ -50,6 +53,7 @@ func (h *hinter) Send(hint store.Hint) {
 	h.pending.Dictionary = h.pending.Dictionary || hint.Dictionary
 	h.pending.Inbox = h.pending.Inbox || hint.Inbox
 	h.pending.Blocked = h.pending.Blocked || hint.Blocked
+	h.nameStreams(hint.Streams)
 	for _, key := range hint.Keys {
 		if h.pending.Keys = AppendNew(h.pending.Keys, key); len(h.pending.Keys) > maxHintKeys {
 			h.pending.Keys = []string{"*"}
@@ -57,6 +61,21 @@ func (h *hinter) Send(hint store.Hint) {
 		}
 	}
 	h.wake()
+}
+
+// nameStreams adds streams to the pending hint. The lock is held.
+func (h *hinter) nameStreams(ids []base.UUID) {
+	for _, id := range ids {
+		if h.pending.AllStreams {
+			return
+		}
+		if slices.Contains(h.pending.Streams, id) {
+			continue
+		}
+		if h.pending.Streams = append(h.pending.Streams, id); len(h.pending.Streams) > maxHintStreams {
+			h.pending.Streams, h.pending.AllStreams = nil, true
+		}
+	}
 }
 
 func (h *hinter) wake() {
@@ -156,6 +175,9 @@ func (h *hinter) hear(ctx context.Context, hint store.Hint) {
 		_ = h.e.Dict.Heard(ctx)
 	}
 	h.e.Dispatcher.Hinted(hint)
+	for _, hear := range h.e.extensions.hinted {
+		hear(&hint)
+	}
 	if hint.Log {
 		h.e.Log.look()
 	}

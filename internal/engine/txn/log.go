@@ -104,6 +104,9 @@ func (l *logReader) append(c store.Commit) {
 	if cap(c.Events) > len(c.Events)+len(c.Events)/4 { // the list has spare capacity from when the commit was decided: keeping that for long is waste
 		c.Events = slices.Clone(c.Events)
 	}
+	for _, hear := range l.e.extensions.logged {
+		hear(&c)
+	}
 	l.recent = append(l.recent, c)
 	l.events += len(c.Events)
 	for l.events > logKeep && len(l.recent) > 1 {

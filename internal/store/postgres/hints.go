@@ -13,15 +13,17 @@ import (
 
 // message is the wire form of a hint. It is short, because a notification holds less than 8000 bytes.
 type message struct {
-	From       string   `json:"f"` // the store that sent it, which ignores it
-	Lanes      []string `json:"l,omitempty"`
-	Named      bool     `json:"n,omitempty"` // older processes that do not know this field and the next treat all of the lanes as meant
-	Classes    []int32  `json:"c,omitempty"`
-	Log        bool     `json:"g,omitempty"`
-	Dictionary bool     `json:"d,omitempty"`
-	Inbox      bool     `json:"i,omitempty"`
-	Keys       []string `json:"k,omitempty"`
-	Blocked    bool     `json:"b,omitempty"`
+	From       string      `json:"f"` // the store that sent it, which ignores it
+	Lanes      []string    `json:"l,omitempty"`
+	Named      bool        `json:"n,omitempty"` // older processes that do not know this field and the next treat all of the lanes as meant
+	Classes    []int32     `json:"c,omitempty"`
+	Log        bool        `json:"g,omitempty"`
+	Dictionary bool        `json:"d,omitempty"`
+	Inbox      bool        `json:"i,omitempty"`
+	Keys       []string    `json:"k,omitempty"`
+	Blocked    bool        `json:"b,omitempty"`
+	Streams    []base.UUID `json:"s,omitempty"`
+	AllStreams bool        `json:"a,omitempty"`
 }
 
 // lanesPerMessage keeps a message short enough: a lane's name has at most 64 bytes, each at most six bytes in JSON.
@@ -36,6 +38,10 @@ const longestMessage = 7999
 // payload returns the text of the message. If the keys do not fit, it states that any key may be meant, and likewise for the classes.
 func (m *message) payload() []byte {
 	text, _ := json.Marshal(m) // texts, numbers and booleans always marshal
+	if len(text) > longestMessage && len(m.Streams) > 0 {
+		m.Streams, m.AllStreams = nil, true
+		text, _ = json.Marshal(m)
+	}
 	if len(text) > longestMessage && len(m.Keys) > 0 {
 		m.Keys = []string{store.AnyKey}
 		text, _ = json.Marshal(m)
@@ -58,7 +64,7 @@ func (m *message) cut() (rest message, more bool) {
 
 // hint returns the content of the message.
 func (m *message) hint() store.Hint {
-	return store.Hint{Lanes: m.Lanes, Named: m.Named, Classes: m.Classes, Log: m.Log, Dictionary: m.Dictionary, Inbox: m.Inbox, Keys: m.Keys, Blocked: m.Blocked}
+	return store.Hint{Lanes: m.Lanes, Named: m.Named, Classes: m.Classes, Log: m.Log, Dictionary: m.Dictionary, Inbox: m.Inbox, Keys: m.Keys, Blocked: m.Blocked, Streams: m.Streams, AllStreams: m.AllStreams}
 }
 
 // How long the listener waits before it connects again.
@@ -87,6 +93,7 @@ func (s *Store) Notify(ctx context.Context, hint store.Hint) error {
 	defer cancel()
 	m := message{
 		From: s.name, Lanes: hint.Lanes, Named: hint.Named, Classes: hint.Classes, Log: hint.Log, Dictionary: hint.Dictionary, Inbox: hint.Inbox, Keys: hint.Keys, Blocked: hint.Blocked,
+		Streams: hint.Streams, AllStreams: hint.AllStreams,
 	}
 	return fault(s.alone(ctx, func(t *trip) {
 		for more := true; more; {
