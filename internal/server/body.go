@@ -63,7 +63,6 @@ func (x *exchange) decode(into any) (came bool, err error) {
 		return true, wire.DecodeHead(in, into)
 	}
 	if in.Body, err = readBody(x, x.route.body); err != nil {
-		x.discardBody()
 		return false, err
 	}
 	_ = controller.SetReadDeadline(time.Time{}) // the request is read; what waits now is the answer
@@ -88,17 +87,19 @@ func readBody(x *exchange, limit int64) ([]byte, error) {
 	case errors.As(err, &tooLarge):
 		return nil, tooLarge
 	case errors.As(err, &noRoom):
+		x.discardBody()
 		return nil, noRoom
 	default: // cut off, or too slow
 		return nil, refuse("invalid_json", "the body did not come whole")
 	}
 }
 
-// discarded is how much of a body is read that was refused.
+// discarded is how much is read of a body for which there was no memory.
 const discarded = 4 << 20
 
-// discardBody reads on, without keeping anything, after a body was refused before its end: a client that is still sending when the connection closes
-// gets an error of the connection in place of the answer. Larger bodies are cut off all the same, and the time of the whole body is bounded.
+// discardBody reads on, without keeping anything, after a body of an allowed size was refused before its end: a client that is still sending when the
+// connection closes gets an error of the connection in place of the answer, which tells it to try again. Larger bodies are cut off all the same, and
+// the time of the whole body is bounded.
 func (x *exchange) discardBody() {
 	if x.r.ProtoMajor >= 2 { // a stream of its own ends after its answer
 		return
