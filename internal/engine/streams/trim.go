@@ -38,7 +38,7 @@ func allDeleted(h *stream.Head, mode stream.Mode) bool {
 
 // armFrames arms the timer of the best-effort frames of a stream. While some are stored there is one.
 func armFrames(u *txn.Tx, p *stream.Policy, id, attempt base.UUID) {
-	timer := u.TimerAt(timerFrames, txn.RoundUp(u.Now.Add(2*p.BestEffort.TTLMS), txn.TimerGrid))
+	timer := u.TimerAt(timerFrames, txn.RoundUp(u.Now.Add(2*p.BestEffort.TTLMS+1), txn.TimerGrid))
 	timer.Texts = append(timer.Texts, id.String()+"/"+attempt.String())
 }
 
