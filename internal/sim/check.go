@@ -25,8 +25,11 @@ func (w *World) check() {
 	for _, text := range broken {
 		w.found("%s", text)
 	}
-	w.checkAcknowledged()
-	w.checkPlaces()
+	if snap := w.snapshot(); snap != nil {
+		w.checkEnded(snap)
+		w.checkAcknowledged(snap)
+		w.checkPlaces(snap)
+	}
 	if len(w.findings) > 0 {
 		return
 	}
@@ -34,12 +37,17 @@ func (w *World) check() {
 	w.checkIntegrity()
 }
 
-// checkAcknowledged compares what callers were told with the records (I1, I5, I13).
-func (w *World) checkAcknowledged() {
-	snap := w.snapshot()
-	if snap == nil {
-		return
+// checkEnded checks that everything is over, also what no event names (I7).
+func (w *World) checkEnded(snap *invariants.Snapshot) {
+	for _, id := range slices.SortedFunc(maps.Keys(snap.Records), compareIDs) {
+		if x := snap.Records[id].X; !x.Status.Terminal() {
+			w.found("I7: %s is %s (%s) at the end", x.ID, x.Status, x.Reason)
+		}
 	}
+}
+
+// checkAcknowledged compares what callers were told with the records (I1, I5, I13).
+func (w *World) checkAcknowledged(snap *invariants.Snapshot) {
 	for _, j := range w.journal.jobs {
 		r, there := snap.Records[j.id.UUID]
 		switch {
@@ -58,11 +66,7 @@ func (w *World) checkAcknowledged() {
 }
 
 // checkPlaces checks that nothing is held any more (LI17, SI7).
-func (w *World) checkPlaces() {
-	snap := w.snapshot()
-	if snap == nil {
-		return
-	}
+func (w *World) checkPlaces(snap *invariants.Snapshot) {
 	for _, key := range slices.Sorted(maps.Keys(snap.Counters)) {
 		if n := snap.Counters[key]; n != 0 {
 			w.found("SI7: everything is over, and %s counts %d", key, n)

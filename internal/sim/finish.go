@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -96,7 +97,7 @@ func (w *World) heal() {
 // finish stops the faults, lets all work end, and checks everything.
 func (w *World) finish() {
 	w.heal()
-	w.pass(patience + time.Second) // calls under way end
+	w.passUntil(patience+time.Second, func() bool { return len(w.commands) == 0 }) // calls under way end
 	for _, step := range []func(){w.settleUnknown, w.reopen, w.unlimit, w.seal, w.drainInOrder, w.drain, w.check} {
 		if step(); len(w.findings) > 0 {
 			return
@@ -150,16 +151,22 @@ func (w *World) direct() (s *memory.Store, done func()) {
 	return s, func() { _ = s.Close() }
 }
 
-// records returns all executions, by id.
+// records returns all executions that the log names, by id. Whether there are others is found by check.
 func (w *World) records() (list []*core.Execution) {
-	snap := w.snapshot()
-	if snap == nil {
+	s, done := w.direct()
+	defer done()
+	ids, err := w.logged(s)
+	if err != nil {
+		w.found("the log: %v", err)
 		return nil
 	}
-	for _, r := range snap.Records {
-		list = append(list, r.X)
+	loaded, err := s.Read(context.Background(), store.Want{Executions: ids})
+	if err != nil {
+		w.found("the executions: %v", err)
+		return nil
 	}
-	slices.SortFunc(list, func(a, b *core.Execution) int { return slices.Compare(a.ID.UUID[:], b.ID.UUID[:]) })
+	list = slices.Collect(maps.Values(loaded.Executions))
+	slices.SortFunc(list, func(a, b *core.Execution) int { return compareIDs(a.ID.UUID, b.ID.UUID) })
 	return list
 }
 
@@ -179,23 +186,29 @@ func (w *World) snapshot() *invariants.Snapshot {
 	return snap
 }
 
+// named are the executions that the log names, up to a position. What was read of a log does not change.
+type named struct {
+	after int64
+	known map[base.UUID]bool
+	ids   []base.UUID
+}
+
 // logged returns the executions that the log names.
 func (w *World) logged(s store.Store) (ids []base.UUID, err error) {
-	known := map[base.UUID]bool{}
-	for after := int64(0); ; {
-		commits, err := s.Log(context.Background(), after, 1000)
+	for l := &w.named; ; {
+		commits, err := s.Log(context.Background(), l.after, 1000)
 		if err != nil || len(commits) == 0 {
-			return ids, err
+			return l.ids, err
 		}
 		for _, c := range commits {
-			if c.Seq != after+1 {
-				return nil, fmt.Errorf("position %d follows %d", c.Seq, after)
+			if c.Seq != l.after+1 {
+				return nil, fmt.Errorf("position %d follows %d", c.Seq, l.after)
 			}
-			after = c.Seq
+			l.after = c.Seq
 			for i := range c.Events {
-				if id := c.Events[i].ExecutionID; !id.IsZero() && !known[id.UUID] {
-					known[id.UUID] = true
-					ids = append(ids, id.UUID)
+				if id := c.Events[i].ExecutionID; !id.IsZero() && !l.known[id.UUID] {
+					l.known[id.UUID] = true
+					l.ids = append(l.ids, id.UUID)
 				}
 			}
 		}

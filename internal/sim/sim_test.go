@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -21,16 +22,27 @@ var (
 	shrink   = flag.Bool("shrink", false, "shorten histories that fail")
 )
 
-// One processor: goroutines that one call of the store has woken run in the order in which they were woken, as far as the runtime keeps it.
+// One processor: goroutines that one call of the store has woken run in the order in which they were woken, as far as the runtime keeps it. A
+// collection while a history runs would change that order, and takes a fifth of the time: histories are short, and what they leave is collected
+// between them.
 func TestMain(m *testing.M) {
 	runtime.GOMAXPROCS(1)
+	debug.SetGCPercent(-1)
+	debug.SetMemoryLimit(2 << 30)
 	goleak.VerifyTestMain(m)
 }
+
+// garbage is how much memory is left uncollected between histories.
+const garbage = 32 << 20
 
 // run runs a history in a bubble of its own.
 func run(t *testing.T, p Plan, trace bool) (r Result) {
 	t.Helper()
 	synctest.Test(t, func(*testing.T) { r = Run(p, trace) })
+	var memory runtime.MemStats
+	if runtime.ReadMemStats(&memory); memory.HeapAlloc > garbage {
+		runtime.GC()
+	}
 	return r
 }
 
@@ -87,6 +99,27 @@ func TestTheSameSeedGivesTheSamePlan(t *testing.T) {
 	for s := range uint64(50) {
 		if a, b := Draw(s, 200).String(), Draw(s, 200).String(); a != b {
 			t.Fatalf("seed %d: two plans:\n%s\n%s", s, a, b)
+		}
+	}
+}
+
+// What is left to the runtime (docs/reliability.md) makes two runs of one seed part now and then, and no seed always. A seed whose runs never agree
+// has met something that neither the seed nor the runtime decides.
+func TestTheSameSeedGivesTheSameHistory(t *testing.T) {
+	t.Parallel()
+	for s := range uint64(8) {
+		p := Draw(s, 100)
+		before := run(t, p, false)
+		for tries := 1; ; tries++ {
+			again := run(t, p, false)
+			if again.Print == before.Print {
+				break
+			}
+			if tries == 8 {
+				t.Errorf("seed %d: nine runs, and no two that follow each other are equal", s)
+				break
+			}
+			before = again
 		}
 	}
 }

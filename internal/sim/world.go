@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/clock"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/store/memory"
 )
@@ -40,8 +41,10 @@ type World struct {
 	commands []*command
 	issued   int
 	steps    int
+	named    named
 	journal  *journal
 	trace    bool
+	line     []byte // the last one
 	story    []string
 	print    uint64 // of everything that happened
 	findings []string
@@ -52,6 +55,7 @@ func newWorld(seed uint64, processes int) *World {
 		seed: seed, sched: rand.New(rand.NewPCG(seed, 2)), //nolint:gosec // G404: a history is repeated from its seed
 		key: signingKey(), began: clock.System().Now(), lives: make([]int, processes), skew: make([]time.Duration, processes),
 		procs: make([]*process, processes), bell: make(chan struct{}, 1), print: 14695981039346656037,
+		named: named{known: map[base.UUID]bool{}},
 	}
 	w.db = memory.New(memory.Config{Seed: seed, Clock: hostClock{0, &w.timers}})
 	w.journal = newJournal(w)
@@ -63,12 +67,13 @@ func (w *World) now() time.Duration { return clock.System().Now().Sub(w.began) }
 
 // record adds a line to the history.
 func (w *World) record(format string, args ...any) {
-	line := fmt.Sprintf("%8.3f ", w.now().Seconds()) + fmt.Sprintf(format, args...)
-	for i := range len(line) {
-		w.print = (w.print ^ uint64(line[i])) * 1099511628211
+	w.line = fmt.Appendf(w.line[:0], "%8.3f ", w.now().Seconds())
+	w.line = fmt.Appendf(w.line, format, args...)
+	for _, b := range w.line {
+		w.print = (w.print ^ uint64(b)) * 1099511628211
 	}
 	if w.trace {
-		w.story = append(w.story, line)
+		w.story = append(w.story, string(w.line))
 	}
 }
 
@@ -221,13 +226,16 @@ func (v verdict) String() string {
 }
 
 // pass lets time pass, and calls go on meanwhile as they come.
-func (w *World) pass(d time.Duration) {
+func (w *World) pass(d time.Duration) { w.passUntil(d, func() bool { return false }) }
+
+// passUntil is pass until something holds, at most for d.
+func (w *World) passUntil(d time.Duration, holds func() bool) {
 	until := clock.System().Now().Add(d)
 	for {
 		for w.step() {
 		}
 		now := clock.System().Now()
-		if !now.Before(until) {
+		if holds() || !now.Before(until) {
 			return
 		}
 		w.idle(until.Sub(now))
