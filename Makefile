@@ -187,6 +187,7 @@ docs: ## write the pages that are generated from code
 	@go test ./cmd/flowfabric/internal/commands -run TestU264 -update
 	@go test ./cmd/flowfabric/internal/show -run TestU264 -update
 	@go test ./test/docs -run 'TestU264_the_pages_list|TestU264_the_concepts_list' -update
+	@cd tools && go test ./mutants -run TestThePage -update
 
 .PHONY: man
 man: ## write the man pages of all commands into bin/man

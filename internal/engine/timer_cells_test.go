@@ -386,11 +386,14 @@ func (c *timerCell) show(t *testing.T, w *world, lane string) {
 	unruly.dies(w.e.TimerLabel, c.label, due)
 	w.turnTo(due)
 	var bad string
-	select {
-	case bad = <-unruly.taken:
-	case <-time.After(giveUp):
-		t.Fatal("the timers do not become due")
-	}
+	eventually(t, "the timers become due", func() bool {
+		select {
+		case bad = <-unruly.taken:
+			return true
+		default:
+			return false
+		}
+	})
 	closeEngine(t, w.e)
 
 	unruly.dies(nil, "", 0)
