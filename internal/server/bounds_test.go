@@ -111,3 +111,18 @@ func TestU116_numbers_of_queries_below_their_least_are_refused(t *testing.T) {
 		t.Errorf("only %d numbers were found", numbers)
 	}
 }
+
+func TestU100_L139_a_retention_below_minus_one_is_refused_and_changes_nothing(t *testing.T) {
+	t.Parallel()
+	onStores(t, server.Config{Open: true}, func(t *testing.T, w *world) {
+		put := func(body string) reply { return w.send(t, request{method: "PUT", path: "/v1/lanes/kept", body: body}) }
+		put(`{"retention_ms":{"failed":-1}}`).wants(t, 200)
+		refused := put(`{"retention_ms":{"failed":-2}}`).refuses(t, 400, "invalid_argument")
+		if field := refused.text(t, "field"); field != "retention_ms.failed" && field != "/retention_ms/failed" {
+			t.Errorf("field %s", field)
+		}
+		if kept := w.get(t, "/v1/lanes/kept").wants(t, 200).number(t, "retention_ms.failed"); kept != -1 {
+			t.Errorf("kept for %v", kept)
+		}
+	})
+}

@@ -34,7 +34,8 @@ var (
 	numberForm  = form{`(0|[1-9][0-9]{0,8})`, 9}
 	tagForm     = form{`[a-z][a-z0-9_]*(\.[a-z0-9_]+)*`, 64}
 	amountForm  = form{`[a-z][a-z0-9_]*`, 64}
-	anyForm     = form{} // whatever the schema says
+	textForm    = form{`[^\x00]+`, 0} // what a filter compares with texts that are stored
+	anyForm     = form{}              // whatever the schema says
 )
 
 // The words that a text may be.
@@ -126,6 +127,11 @@ var queryForms = map[string]form{
 	wire.ListFlowMembers.ID + ".state": publicForm,
 	wire.SubmitExecution.ID + ".kind":  kindForm,
 	wire.SubmitExecution.ID + ".lane":  laneForm,
+
+	wire.SubmitExecution.ID + ".idempotency_key": plainForm,
+	wire.CountExecutions.ID + ".by":              words("status", "public_state", "kind", "lane", `tag\.`+tagForm.pattern),
+	wire.ListFlows.ID + ".kind":                  textForm,
+	wire.ListFlows.ID + ".creator":               textForm,
 }
 
 // listForms are the forms of the elements of query parameters that are lists, by the name of the parameter, or by operation and name where

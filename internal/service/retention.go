@@ -8,15 +8,16 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
-// CoreRetention converts a retention for the engine: a duration of 0 is absent, a negative one means without end.
+// CoreRetention converts a retention for the engine: a duration of 0 is absent, one of -1 ms or less than that means without end. The engine refuses
+// others below 0.
 func CoreRetention(r api.Retention) core.RetentionByStatus {
 	part := func(d time.Duration) *base.Millis {
 		if d == 0 {
 			return nil
 		}
-		ms := base.Millis(-1)
-		if d > 0 {
-			ms = millis(d)
+		ms := millis(d)
+		if d < 0 && ms == 0 {
+			ms = -1
 		}
 		return &ms
 	}
