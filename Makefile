@@ -36,9 +36,9 @@ RULED_ON_SQLITE := $(RULED)/sqlite|$(RULED)//sqlite
 SHARED_ON_POSTGRES := ($(SHARED))/postgres|($(SHARED))//postgres
 
 # WATCHED are further packages of which `make test` runs WATCHED_TESTS under the detector: the worker runtime and its client, the server's
-# limits, feeds and streams, and several engines on one Postgres.
+# limits, feeds and streams, and several engines on one Postgres. Tests that do one thing on every route run without it.
 WATCHED := . ./internal/server ./test/cluster
-WATCHED_TESTS := TestU139_|TestU14[0-5]_|TestU129_|TestU20_|TestE36_|TestU106_|three_engines|shared_joins|TestWI9_
+WATCHED_TESTS := TestU139_|TestU14[0-5]_|TestU129_|TestU20_U|TestU20_one_|TestU20_a_clock_|TestU20_trusted_|TestE36_|TestU106_|three_engines|shared_joins|TestWI9_
 
 # The detector finds nothing in the embedded database, which is C translated to Go, and makes it many times slower.
 UNWATCHED := -gcflags=modernc.org/...=-race=false
