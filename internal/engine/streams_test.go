@@ -218,6 +218,29 @@ func TestE6_E7_EI5_each_mode_is_kept_by_itself_and_what_is_out_of_retention_is_d
 	})
 }
 
+func TestU209_frames_are_counted_by_mode_and_bytes_when_they_are_stored(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		task := w.started(core.Submission{})
+		w.says(task, append(append(spoken("a", "bc"), patched("{}")...), fleeting("def")...))
+		must(w.appending(task, spoken("g"), ptr(int64(1))))(t)
+		must(w.appending(task, spoken("g"), ptr(int64(1))))(t) // a repeat writes nothing
+		_, err := w.appending(task, patched("[]"), nil)
+		refused(t, err, base.CodeInvalidPatch)
+		got := map[string]float64{}
+		for _, family := range w.e.Collector().Collect() {
+			for _, sample := range family.Samples {
+				if family.Name == metrics.Frames.Name || family.Name == metrics.FrameBytes.Name {
+					got[strings.Join(append([]string{family.Name}, sample.Labels...), " ")] = sample.Value
+				}
+			}
+		}
+		same(t, "counters", got, map[string]float64{
+			"ff_frames_total durable": 3, "ff_frames_total summary": 1, "ff_frames_total best_effort": 1, "ff_frame_bytes_total": 9,
+		})
+	})
+}
+
 // The kinds of the records of streams.
 const (
 	heads     = 45

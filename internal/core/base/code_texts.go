@@ -71,6 +71,7 @@ var codeTexts = map[Code]CodeText{
 	"origin_forbidden":       {"The server accepts only requests from this host, and this one comes from elsewhere or from a page of another origin.", "Call it as 127.0.0.1 or localhost, or create an API key."},
 	"execution_not_found":    {"There is no such execution in the caller's namespaces.", "Check the id and the namespace; retention may have removed it."},
 	"attempt_not_found":      {"The execution has no attempt with this index.", "See `GET /v1/executions/{id}/attempts`."},
+	"summary_not_found":      {"The attempt has no summary document: it has appended no summary frame.", "Name another attempt, or wait until the worker has appended one."},
 	"lane_not_found":         {"The lane does not exist yet.", "Submit to it, or create it."},
 	"quota_not_found":        {"No quota has this id.", "See `GET /v1/quotas`, or create it."},
 	"job_not_found":          {"There is no such bulk job; jobs are removed seven days after their end.", "List the jobs."},
