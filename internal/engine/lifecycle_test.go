@@ -134,7 +134,7 @@ func TestLI5_a_renewal_is_a_moment_that_nothing_later_comes_before(t *testing.T)
 				return w.get(given(task)).LastMutationAt
 			},
 		} {
-			task := w.started(core.Submission{})
+			task := w.started(core.Submission{Lane: name}) // no later one is given what this one leaves to be tried again
 			w.turn(8000)
 			must(w.renew(task, 0))(t)
 			renewed := w.get(given(task)).Lease.RenewedAt
