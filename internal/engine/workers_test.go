@@ -436,6 +436,30 @@ func TestS53_a_claim_that_waits_does_not_bring_an_instance_back_that_has_left_an
 	})
 }
 
+// An instance leaves at every moment of a pick that looks for its claims. Each claim is answered, and none brings its instance back with work that
+// nothing will do.
+func TestS53_instances_leave_while_their_claims_are_looked_at(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		var all sync.WaitGroup
+		for i := range 8 {
+			all.Go(func() {
+				r := ask()
+				r.InstanceID, r.Wait = fmt.Sprintf("i-%d", i), patience
+				for range 6 {
+					w.register(core.Registration{WorkerID: r.WorkerID, InstanceID: r.InstanceID})
+					answer := make(chan engine.ClaimAnswer, 1)
+					go func() { answer <- must(w.e.Claim(w.ctx(), client, r))(t) }()
+					ok(t, w.e.Leave(w.ctx(), client, r.InstanceID))
+					got := <-answer
+					same(t, "answer", [2]any{len(got.Tasks), got.Drain}, [2]any{0, true})
+				}
+			})
+		}
+		all.Wait()
+	})
+}
+
 func TestS53_a_drain_in_one_process_ends_a_waiting_claim_in_another(t *testing.T) {
 	t.Parallel()
 	onShared(t, engine.Config{}, func(t *testing.T, w *world) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -24,26 +25,26 @@ const (
 )
 
 // claim is one call that waits for work. The picker's lock protects its state while it waits. While serving is set, the transaction that serves it
-// sets since and answer.
+// sets since and answer, and reads the rest without the lock: what others change meanwhile is for the picker alone, or atomic.
 type claim struct {
 	caller    txn.Caller
 	req       txn.ClaimRequest
 	filter    string // equal for calls that match the same classes
 	deadline  time.Time
 	began     time.Time
-	closing   bool      // there is nothing for it: the next look records that
-	looked    bool      // it has read the store at least once
-	looks     int       // number of picks that have looked for it
-	asked     bool      // the poll has checked whether it was answered before
-	whole     bool      // it has read its queues from their starts
-	patient   time.Time // until when it waits for what others hold, past its deadline; zero: it has met nothing of the kind
-	bystander bool      // it asks for grants of an instance that is not the caller's: it keeps nothing alive
-	gone      bool      // its caller has given up
-	serving   bool      // a transaction for it is under way
-	check     bool      // its worker's record may have changed: read it again
-	before    bool      // it came before that change
-	since     base.Time // when the caller got the instance: earlier leases belong to another caller
-	struck    base.UUID // the row with which it made a pick panic
+	closing   bool        // there is nothing for it: the next look records that
+	looked    bool        // it has read the store at least once
+	looks     int         // number of picks that have looked for it
+	asked     bool        // the poll has checked whether it was answered before
+	whole     bool        // it has read its queues from their starts
+	patient   time.Time   // until when it waits for what others hold, past its deadline; zero: it has met nothing of the kind
+	bystander bool        // it asks for grants of an instance that is not the caller's: it keeps nothing alive
+	gone      bool        // its caller has given up
+	serving   bool        // a transaction for it is under way
+	check     bool        // its worker's record may have changed: read it again
+	before    atomic.Bool // it came before that change; read by a pick under way while other calls set it
+	since     base.Time   // when the caller got the instance: earlier leases belong to another caller
+	struck    base.UUID   // the row with which it made a pick panic
 	answer    txn.ClaimAnswer
 	err       error
 	done      chan struct{}

@@ -29,7 +29,7 @@ func (l *workerLiveness) strangeTo(call *claim) bool {
 // cameBefore reports whether the claim waited already when its instance left. It must not revive an instance that has lapsed since: only a later
 // claim shows that the instance has returned.
 func (c *claim) cameBefore(left *core.Worker) bool {
-	return left != nil && left.Leaving && (c.looked || c.before)
+	return left != nil && left.Leaving && (c.looked || c.before.Load())
 }
 
 // overdue returns one waiting claim of every instance that may be refreshed, as soon as the first of them must be (S50). Claims that have not

@@ -136,8 +136,10 @@ func (p *picker) RescanWorkers(instances ...string) {
 		delete(p.looks, id)
 	}
 	for _, call := range p.waiting {
-		call.check = call.check || changed[call.req.InstanceID]
-		call.before = call.before || changed[call.req.InstanceID]
+		if changed[call.req.InstanceID] {
+			call.check = true
+			call.before.Store(true)
+		}
 	}
 	p.wake()
 }
