@@ -126,7 +126,7 @@ func TestE2_EI3_only_the_live_fence_of_an_attempt_that_has_not_ended_appends(t *
 		id := given(task)
 		w.says(task, spoken("a"))
 		w.lapses(task)
-		w.says(task, spoken("late")) // nobody took over
+		w.says(task, spoken("late")) // no other lease was given
 		next := w.forced(id)
 		same(t, "takes over", next.Execution.Attempt.Index, 1)
 		w.untouched(id, func() error { _, err := w.appending(task, spoken("zombie"), nil); return err }, base.CodeStaleLease)
@@ -340,6 +340,13 @@ func TestE12_a_stream_is_closed_once_for_the_reason_that_its_attempt_ended(t *te
 				w.becomes(given(task), core.Expired)
 				return given(task)
 			},
+			stream.BudgetExceeded: func() base.GivenID {
+				w.create(tokens("purse", 5, onHard("fail")))
+				task := w.speaker(costing(1, "purse"))
+				w.report(task, 10)
+				w.is(given(task), core.Failed, core.BudgetExceeded)
+				return given(task)
+			},
 			stream.Reclaimed: func() base.GivenID {
 				task := w.speaker(core.Submission{})
 				w.lapses(task)
@@ -369,6 +376,21 @@ func TestE12_a_stream_is_closed_once_for_the_reason_that_its_attempt_ended(t *te
 		same(t, "retried", w.frames(given(task), engine.FramesRequest{Attempt: 0}).Closed.Reason, stream.AttemptFailure)
 		same(t, "the next one is open", w.frames(given(task), newest()).Closed.Reason, stream.Reason(0))
 		w.complete(next)
+	})
+}
+
+func TestE12_an_attempt_that_waits_is_closed_by_what_ends_the_execution(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		for reason, end := range map[stream.Reason]func(base.GivenID){
+			stream.AttemptCancelled:  w.cancel,
+			stream.ExecutionDeadline: func(id base.GivenID) { w.pass(2000); w.becomes(id, core.Expired) },
+		} {
+			task := w.speaker(core.Submission{DeadlineAt: w.now().Add(2000)})
+			w.suspend(task, atA)
+			end(given(task))
+			same(t, "while it waited", w.frames(given(task), newest()).Closed.Reason.String(), reason.String())
+		}
 		// What ends a suspended execution closes it, and says so after a replay too.
 		for behavior, status := range map[string]core.Status{"fail": core.Failed, "cancel": core.Cancelled, "expire": core.Expired} {
 			task := w.speaker(core.Submission{})

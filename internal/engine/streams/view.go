@@ -20,7 +20,7 @@ type view struct {
 	runFrom  int       // stream.History.RunFrom, if those were asked for
 }
 
-// attempt is an attempt with the head of its stream, which tells whether that is closed.
+// attempt is an attempt with the head of its stream, whose close follows from the attempt.
 type attempt struct {
 	core.Attempt
 	head stream.Head
