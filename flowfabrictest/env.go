@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -50,6 +51,10 @@ type Env struct {
 	points crashPoints
 	log    logBook
 	ending sync.Once
+
+	// done counts what handlers have done. Whoever has read it sees what they wrote before: in Go nothing else orders their writes before the
+	// return of Settle.
+	done atomic.Int64
 
 	stuckAfter time.Duration // real time after which a call that waits for the clock fails the test
 
@@ -111,6 +116,7 @@ func (e *Env) settle() error {
 		died := e.running.dead()
 		e.mu.Unlock()
 		if !died {
+			e.done.Load()
 			return nil
 		}
 		e.alive(ctx)

@@ -19,8 +19,9 @@ func (e *Env) unlessStuck(ctx context.Context, call string) (during context.Cont
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	left := make(chan struct{})
+	tb, after := e.tb, e.stuckAfter
 	go func() {
-		ticker := time.NewTicker(e.stuckAfter)
+		ticker := time.NewTicker(after)
 		defer ticker.Stop()
 		for seen := e.Now(); ; seen = e.Now() {
 			select {
@@ -28,7 +29,7 @@ func (e *Env) unlessStuck(ctx context.Context, call string) (during context.Cont
 				return
 			case <-ticker.C:
 			}
-			if !e.Now().Equal(seen) || !e.still() {
+			if !e.Now().Equal(seen) || !e.still(after) {
 				continue
 			}
 			select {
@@ -36,7 +37,7 @@ func (e *Env) unlessStuck(ctx context.Context, call string) (during context.Cont
 				return
 			default:
 			}
-			e.tb.Errorf("flowfabrictest: %s waits for a time that the clock has not reached (it is %s), and nothing turns the clock: call Advance first, or make the call on another goroutine",
+			tb.Errorf("flowfabrictest: %s waits for a time that the clock has not reached (it is %s), and nothing turns the clock: call Advance first, or make the call on another goroutine",
 				call, e.Now().Format(time.RFC3339))
 			cancel(errStuck)
 			return
@@ -48,9 +49,9 @@ func (e *Env) unlessStuck(ctx context.Context, call string) (during context.Cont
 	}
 }
 
-// still reports whether nothing can happen unless the clock moves.
-func (e *Env) still() bool {
-	ctx, cancel := context.WithTimeout(context.Background(), e.stuckAfter)
+// still reports whether nothing can happen unless the clock moves. It gives up after a real time.
+func (e *Env) still(after time.Duration) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), after)
 	defer cancel()
 	return e.family.Await(ctx) == nil
 }

@@ -99,6 +99,7 @@ func (s *shift) around(next flowfabric.HandlerFunc) flowfabric.HandlerFunc {
 	return func(ctx context.Context, t *flowfabric.Task) (flowfabric.Payload, error) {
 		s.busy.Add(1)
 		defer s.busy.Add(-1)
+		defer s.process.env.done.Add(1)
 		if s.life.Err() != nil {
 			runtime.Goexit()
 		}
@@ -130,6 +131,7 @@ func (k *link) Do(ctx context.Context, op *wire.Operation, request, answer any, 
 	if op.Method == http.MethodGet {
 		return k.Transport.Do(ctx, op, request, answer, how)
 	}
+	k.shift.process.env.done.Add(1) // the handler may wait from here on
 	pass := func() error {
 		return k.shift.through(ctx, func(ctx context.Context) error { return k.Transport.Do(ctx, op, request, answer, how) })
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -14,7 +15,7 @@ import (
 func TestU124_an_open_server_is_warned_of_at_start_and_every_hour(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var log bytes.Buffer
+		var log lines
 		ctx, cancel := context.WithCancel(t.Context())
 		var closed atomic.Bool
 		go remindHourly(ctx, slog.New(slog.NewTextHandler(&log, nil)), func() bool { return !closed.Load() })
@@ -35,6 +36,24 @@ func TestU124_an_open_server_is_warned_of_at_start_and_every_hour(t *testing.T) 
 		}
 		cancel()
 	})
+}
+
+// lines keeps what is logged while it is read.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lines) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(line)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }
 
 func TestU164_words_of_a_command_are_quoted_where_a_shell_would_read_them_otherwise(t *testing.T) {
