@@ -45,6 +45,9 @@ func (c *Client) Operate() ops.Operate { return ops.On(c.conn).Operate() }
 // Waitpoints returns the calls on waitpoints, the addresses at which work waits for signals.
 func (c *Client) Waitpoints() ops.Waitpoints { return ops.On(c.conn).Waitpoints() }
 
+// Streams reads what attempts say while they work.
+func (c *Client) Streams() ops.Streams { return ops.On(c.conn).Streams() }
+
 // Events reads the event log.
 func (c *Client) Events() ops.Events { return ops.On(c.conn).Events() }
 

@@ -24,8 +24,9 @@ type Attempt struct {
 	Failure    *Failure      `json:"failure,omitempty" doc:"How it failed."`
 	// Interruption is what interrupted it, or what it resumed from; nil if it was not interrupted.
 	Interruption *Interruption    `json:"interruption,omitempty" doc:"What interrupted it, or what it resumed from."`
-	Lineage      *Lineage         `json:"lineage,omitempty" doc:"The attempt that it follows, and why."` // nil for the first attempt
-	Usage        map[string]int64 `json:"usage,omitempty" doc:"Usage by dimension."`                     // nil: nothing
+	Lineage      *Lineage         `json:"lineage,omitempty" doc:"The attempt that it follows, and why."`      // nil for the first attempt
+	Usage        map[string]int64 `json:"usage,omitempty" doc:"Usage by dimension."`                          // nil: nothing
+	Stream       *AttemptStream   `json:"stream,omitempty" doc:"What there is of its stream. Not in a task."` // nil in a task
 	// ResumedFrom is set in a task: released, delayed, ...
 	ResumedFrom string `json:"resumed_from,omitempty" doc:"In a task: what the attempt resumes after."`
 }

@@ -22,6 +22,7 @@ type WorkAnswer struct {
 	Waitpoints   []Waitpoint
 	Resume       *Resume // for already_satisfied
 	TimeoutAt    time.Time
+	Frames       *FrameReceipt // frames
 	Usage        *UsageReceipt // usage
 
 	Spawned *SpawnResult // spawn
@@ -97,7 +98,8 @@ type WorkAnswerFields struct {
 	TimeoutAt    time.Time          `json:"timeout_at,omitzero" doc:"For suspend: when it times out."`
 	Waitpoint    *IssuedWaitpoint   `json:"waitpoint,omitempty" doc:"For waitpoint: the new one, with its token."`
 
-	Usage *UsageReceipt `json:"usage,omitempty" doc:"For usage: the receipt."`
+	Frames *FrameReceipt `json:"frames,omitempty" doc:"For frames: the receipt."`
+	Usage  *UsageReceipt `json:"usage,omitempty" doc:"For usage: the receipt."`
 
 	Spawned *SpawnResult    `json:"spawned,omitempty" doc:"For spawn: the children."`
 	Waited  *ChildrenWaited `json:"waited,omitempty" doc:"For wait_children: the state of the wait."`
@@ -106,7 +108,7 @@ type WorkAnswerFields struct {
 // fields returns what JSON shows of the answer, without tokens and addresses, which a server adds for callers that may see them.
 func (a *WorkAnswer) fields() WorkAnswerFields {
 	f := WorkAnswerFields{
-		Status: string(a.Status), Outcome: a.Outcome, Reason: a.Reason, RetryAt: a.RetryAt, Late: a.Late, Step: a.Step, Usage: a.Usage,
+		Status: string(a.Status), Outcome: a.Outcome, Reason: a.Reason, RetryAt: a.RetryAt, Late: a.Late, Step: a.Step, Frames: a.Frames, Usage: a.Usage,
 		SuspensionID: a.SuspensionID, TimeoutAt: a.TimeoutAt, Spawned: a.Spawned,
 	}
 	if a.Renewal.TTL != 0 {
@@ -137,7 +139,7 @@ func (a *WorkAnswer) fields() WorkAnswerFields {
 // Answer converts the fields. The continuation of a satisfied suspension is the caller's own and not included.
 func (f *WorkAnswerFields) Answer() WorkAnswer {
 	a := WorkAnswer{
-		Status: Status(f.Status), Outcome: f.Outcome, Reason: f.Reason, RetryAt: f.RetryAt, Late: f.Late, Step: f.Step, Usage: f.Usage,
+		Status: Status(f.Status), Outcome: f.Outcome, Reason: f.Reason, RetryAt: f.RetryAt, Late: f.Late, Step: f.Step, Frames: f.Frames, Usage: f.Usage,
 		SuspensionID: f.SuspensionID, TimeoutAt: f.TimeoutAt, Spawned: f.Spawned,
 	}
 	if f.Lease != nil {

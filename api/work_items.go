@@ -17,6 +17,7 @@ const (
 	OpCancel    Op = "cancel"
 	OpSuspend   Op = "suspend"
 	OpWaitpoint Op = "waitpoint"
+	OpFrames    Op = "frames"
 	OpUsage     Op = "usage"
 
 	OpSpawn        Op = "spawn"
@@ -48,6 +49,8 @@ type WorkItem struct {
 	Step       string         // step: its name
 	Suspension *Suspension    // suspend; its Key is the idempotency key
 	Waitpoint  *NewWaitpoint  // waitpoint
+	Frames     []NewFrame     // frames
+	ClientSeq  *int64         // frames: grows with every call under a lease; nil: a repeat of the call appends again
 	Usage      Usage          // usage; complete, fail, delay, suspend and wait_children book its Amounts as already spent
 
 	Spawn    *Spawn           // spawn; flowfabric.Spawning makes one

@@ -3,13 +3,11 @@ package ops
 import (
 	"context"
 	"iter"
-	"strconv"
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/calls"
 
 	"github.com/flowfabric/flowfabric/api"
-	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/transport"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -106,12 +104,9 @@ func (e Executions) Attempt(ctx context.Context, id api.ID, index int) (*api.Att
 	if err != nil {
 		return nil, err
 	}
-	n := "latest"
-	switch {
-	case index < LatestAttempt:
-		return nil, calls.Refuse(base.CodeInvalidArgument, "%d is not an index", index).At("n", "use an index from 0 on, or LatestAttempt")
-	case index != LatestAttempt:
-		n = strconv.Itoa(index)
+	n, err := attemptNamed(index)
+	if err != nil {
+		return nil, err
 	}
 	return transport.Call(ctx, e.via, wire.GetAttempt, &wire.GetAttemptRequest{ByID: path, N: n}, transport.Options{})
 }

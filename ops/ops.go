@@ -21,6 +21,9 @@ func (g Groups) Operate() Operate { return Operate{g.conn} }
 // Waitpoints returns the calls on waitpoints.
 func (g Groups) Waitpoints() Waitpoints { return Waitpoints{g.conn} }
 
+// Streams reads what attempts say while they work.
+func (g Groups) Streams() Streams { return Streams{g.conn, g.conn.Clock} }
+
 // Events reads the event log.
 func (g Groups) Events() Events { return Events{g.conn, g.conn.Clock} }
 

@@ -19,7 +19,9 @@ import (
 //nolint:revive // the comment is about all of them
 type (
 	AdminAction         = admin.AdminAction
+	AppendAnswer        = streams.AppendAnswer
 	AppendRequest       = streams.AppendRequest
+	AttemptStream       = streams.AttemptStream
 	AuditCheck          = admin.AuditCheck
 	AuditRequest        = admin.AuditRequest
 	Bounds              = inspect.Bounds

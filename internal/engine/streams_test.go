@@ -41,11 +41,11 @@ func fleeting(texts ...string) []stream.Draft {
 	return drafts
 }
 
-func (w *world) appending(task engine.Task, drafts []stream.Draft, seq *int64) (stream.Answer, error) {
+func (w *world) appending(task engine.Task, drafts []stream.Draft, seq *int64) (engine.AppendAnswer, error) {
 	return w.e.AppendFrames(w.ctx(), client, given(task), fence(task), engine.AppendRequest{Drafts: drafts, ClientSeq: seq})
 }
 
-func (w *world) says(task engine.Task, drafts []stream.Draft) stream.Answer {
+func (w *world) says(task engine.Task, drafts []stream.Draft) engine.AppendAnswer {
 	w.t.Helper()
 	return must(w.appending(task, drafts, nil))(w.t)
 }

@@ -59,7 +59,7 @@ func (s *Server) listExecutionEvents(ctx context.Context, x *exchange, r *wire.E
 // readEvents answers with a page, waits for one, or pushes events as they come.
 func (s *Server) readEvents(ctx context.Context, x *exchange, r *wire.EventsRequest) (answer, error) {
 	if wantsPush(x) {
-		return s.push(ctx, x, *r)
+		return s.pushEvents(ctx, x, *r)
 	}
 	wait, err := waitOf(r.WaitFields, eventWait)
 	if err != nil {
@@ -92,6 +92,46 @@ func (s *Server) eventsNow(ctx context.Context, x *exchange, r wire.EventsReques
 		return page, nil
 	}
 	return page, err
+}
+
+// pushEvents follows the log (E36).
+func (s *Server) pushEvents(ctx context.Context, x *exchange, r wire.EventsRequest) (answer, error) {
+	r.WaitFields = wire.WaitFields{}
+	if r.Limit != nil && *r.Limit == 0 {
+		r.Limit = nil // a stream has no empty pages
+	}
+	read := func(ctx context.Context) (*pushed, error) {
+		page, err := ask(ctx, s, x.by, wire.ListEvents, &r)
+		if err != nil {
+			return nil, err
+		}
+		return pushedEvents(page), nil
+	}
+	first, err := read(ctx)
+	if err != nil {
+		return answer{}, err
+	}
+	return s.push(ctx, x, first, func(ctx context.Context, after string, wait time.Duration) (*pushed, error) {
+		r = readOn(r, after, wait)
+		return read(ctx)
+	})
+}
+
+// What an event, and one of its tags, takes in memory beside its texts, about.
+const eventMemory, tagMemory = 512, 64
+
+// pushedEvents are events to push, each with its cursor as id.
+func pushedEvents(page *api.EventPage) *pushed {
+	p := &pushed{items: make([]pushItem, len(page.Events)), next: page.Next}
+	for i := range page.Events {
+		event := &page.Events[i]
+		p.items[i] = pushItem{event.Cursor, event.Kind, event}
+		p.memory += eventMemory + int64(len(event.Data))
+		for key, value := range event.Tags {
+			p.memory += tagMemory + int64(len(key)+len(value))
+		}
+	}
+	return p
 }
 
 // readOn is the same request after a position, which waits for what happens there.

@@ -16,9 +16,6 @@ type reservedRoutes struct {
 
 // unbuilt are the routes of the features that /v1/info reports as false, except those that the table of operations has (U112).
 var unbuilt = []reservedRoutes{
-	{"streams", wire.Any, []string{
-		"POST /v1/executions/{id}/frames", "GET /v1/executions/{id}/attempts/{n}/stream", "GET /v1/executions/{id}/stream", "GET /v1/executions/{id}/summary",
-	}},
 	{"webhooks", wire.Any, []string{
 		"GET /v1/webhooks", "POST /v1/webhooks", "GET /v1/webhooks/{id}", "PATCH /v1/webhooks/{id}", "DELETE /v1/webhooks/{id}",
 		"POST /v1/webhooks/{id}/rotate", "POST /v1/webhooks/{id}/test", "POST /v1/webhooks/{id}/enable", "POST /v1/webhooks/{id}/replay",

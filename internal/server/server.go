@@ -91,6 +91,7 @@ func (s *Server) register() {
 	s.serveLanes()
 	s.serveWorkers()
 	s.serveEvents()
+	s.serveStreams()
 	s.serveAdmin()
 	s.serveKeys()
 	s.serveSigningKeys()

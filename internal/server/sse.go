@@ -17,22 +17,31 @@ const (
 	streamsFor   = 24 * time.Hour   // then the client connects again, by id
 )
 
-// push follows the log as server-sent events (E36). The first read happens before the answer begins, so that a wrong cursor is a
-// problem and not a stream.
-func (s *Server) push(ctx context.Context, x *exchange, r wire.EventsRequest) (answer, error) {
-	r.WaitFields = wire.WaitFields{}
-	if r.Limit != nil && *r.Limit == 0 {
-		r.Limit = nil // a stream has no empty pages
-	}
-	page, err := ask(ctx, s, x.by, wire.ListEvents, &r)
-	if err != nil {
-		return answer{}, err
-	}
+// pushed is a page of what is pushed.
+type pushed struct {
+	items  []pushItem
+	memory int64  // what the items take until the client has taken them, about
+	next   string // position after them
+	done   bool   // nothing follows
+}
+
+// pushItem is one server-sent event.
+type pushItem struct {
+	id, event string // id "": it has none
+	data      any
+}
+
+// reading reads what follows a position, waiting for it.
+type reading func(ctx context.Context, after string, wait time.Duration) (*pushed, error)
+
+// push answers with server-sent events (E20, E36). The first page was read before the answer begins, so that a wrong cursor is a problem and not a
+// stream.
+func (s *Server) push(ctx context.Context, x *exchange, page *pushed, read reading) (answer, error) {
 	leave, err := s.sit(ctx, x, s.readers)
 	if err != nil {
 		return answer{}, err
 	}
-	if err := x.holdAnswer(memoryOf(page.Events)); err != nil {
+	if err := x.holdAnswer(page.memory); err != nil {
 		leave()
 		s.metrics.rejected("overload")
 		return answer{}, err
@@ -40,36 +49,34 @@ func (s *Server) push(ctx context.Context, x *exchange, r wire.EventsRequest) (a
 	return answer{stream: func(ctx context.Context, x *exchange) {
 		defer leave()
 		defer s.metrics.enter(x, groupSSE)()
-		s.follow(ctx, x, r, page)
+		s.pushOn(ctx, x, page, read)
 	}}, nil
 }
 
-// follow writes events until the client goes, the server drains, the key is no longer valid, or there is no memory for them until the client has
-// taken them. Resume is by the last id. The memory for the first page is held already.
-func (s *Server) follow(ctx context.Context, x *exchange, r wire.EventsRequest, page *api.EventPage) {
+// pushOn writes items until nothing follows, the client goes, the server drains, the key is no longer valid, or there is no memory for them until the
+// client has taken them. Resume is by the last id. The memory for the first page is held already.
+func (s *Server) pushOn(ctx context.Context, x *exchange, page *pushed, read reading) {
 	header := x.w.Header()
 	header.Set("Content-Type", eventContent)
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Accel-Buffering", "no")
 	x.w.WriteHeader(http.StatusOK)
-	stream := eventStream{x.w, page.Next}
+	stream := eventStream{x.w, page.next}
 	stream.line("retry: 2000")
 	ctx, cancel := s.bounded(ctx, x, streamsFor)
 	defer cancel()
 	for failures := 0; ; {
-		if !stream.send(page.Events) {
+		if !stream.send(page.items) || page.done {
 			return
 		}
-		x.dropAnswer(memoryOf(page.Events))
-		page.Events = nil // they must not stay in memory while the stream waits for the next ones
-		r = readOn(r, page.Next, keepAlive)
-		next, err := ask(ctx, s, x.by, wire.ListEvents, &r)
+		x.dropAnswer(page.memory)
+		page.items, page.memory = nil, 0 // they must not stay in memory while the stream waits for the next ones
+		next, err := read(ctx, page.next, keepAlive)
 		switch {
 		case interrupted(ctx, err):
 			return
 		case errors.Is(err, api.ErrUnavailable) && failures < maxFailedReads:
 			failures++
-			page = &api.EventPage{Next: page.Next}
 			stream.line(": waiting for the store")
 			if !pause(ctx, time.Second<<failures) {
 				return
@@ -80,27 +87,13 @@ func (s *Server) follow(ctx context.Context, x *exchange, r wire.EventsRequest, 
 			return
 		}
 		failures, page = 0, next
-		if err := x.holdAnswer(memoryOf(page.Events)); err != nil {
+		if err := x.holdAnswer(page.memory); err != nil {
 			s.cutOff(x, err)
 		}
-		if len(page.Events) == 0 && !stream.quiet(page.Next) {
+		if len(page.items) == 0 && !page.done && !stream.quiet(page.next) {
 			return
 		}
 	}
-}
-
-// What an event, and one of its tags, takes in memory beside its texts, about.
-const eventMemory, tagMemory = 512, 64
-
-// memoryOf is how much memory events take that wait for their client, about.
-func memoryOf(events []api.Event) (n int64) {
-	for i := range events {
-		n += eventMemory + int64(len(events[i].Data))
-		for key, value := range events[i].Tags {
-			n += tagMemory + int64(len(key)+len(value))
-		}
-	}
-	return n
 }
 
 // maxFailedReads is how often a store that does not answer is asked again before the client is sent to another server.
@@ -142,26 +135,30 @@ func (e *eventStream) line(lines ...string) bool {
 // sendAtOnce is how much of a page is written at once.
 const sendAtOnce = 32 << 10
 
-// send writes a page of events, each with its cursor as id. It is sent once it is complete: sending each event alone costs more than making it.
-func (e *eventStream) send(events []api.Event) bool {
-	if len(events) == 0 {
+// send writes items. They are sent once all are written: sending each alone costs more than making it.
+func (e *eventStream) send(items []pushItem) bool {
+	if len(items) == 0 {
 		return true
 	}
 	var text []byte
-	for i := range events {
-		event := &events[i]
-		text = append(text, "id: "+event.Cursor+"\nevent: "+event.Kind+"\ndata: "...)
+	for i := range items {
+		item := &items[i]
+		if item.id != "" {
+			text = append(text, "id: "+item.id+"\n"...)
+			e.last = item.id
+		}
+		text = append(text, "event: "+item.event+"\ndata: "...)
 		var err error
-		if text, err = wire.Append(text, event); err != nil {
+		if text, err = wire.Append(text, item.data); err != nil {
 			return false
 		}
-		if text = append(text, "\n\n"...); len(text) < sendAtOnce && i < len(events)-1 {
+		if text = append(text, "\n\n"...); len(text) < sendAtOnce && i < len(items)-1 {
 			continue
 		}
 		if _, err := e.w.Write(text); err != nil {
 			return false
 		}
-		e.last, text = event.Cursor, text[:0]
+		text = text[:0]
 	}
 	e.w.Flush()
 	return true

@@ -35,6 +35,8 @@ func (s *Service) command(ctx context.Context, c Caller, item *api.WorkItem) (ap
 		return s.releaseItem(ctx, c, item)
 	case api.OpDelay:
 		return s.delayItem(ctx, c, item)
+	case api.OpFrames:
+		return s.framesItem(ctx, c, item)
 	case api.OpUsage:
 		return s.usageItem(ctx, c, item)
 	case api.OpStep:
@@ -132,6 +134,13 @@ func (s *Service) usageItem(ctx context.Context, c Caller, item *api.WorkItem) (
 	r.Body.Usage = item.Usage
 	receipt, err := s.reportUsage(ctx, c, &r)
 	return api.WorkAnswer{Usage: &receipt}, err
+}
+
+func (s *Service) framesItem(ctx context.Context, c Caller, item *api.WorkItem) (api.WorkAnswer, error) {
+	r := wire.AppendFramesRequest{FencedByID: fencedBy(item)}
+	r.Body.Frames, r.Body.ClientSeq = item.Frames, item.ClientSeq
+	receipt, err := s.appendFrames(ctx, c, &r)
+	return api.WorkAnswer{Frames: &receipt}, err
 }
 
 func (s *Service) stepItem(ctx context.Context, c Caller, item *api.WorkItem) (api.WorkAnswer, error) {

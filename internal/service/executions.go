@@ -127,8 +127,8 @@ func (s *Service) listAttempts(ctx context.Context, c Caller, r *wire.ListAttemp
 	if err != nil {
 		return api.Page[api.Attempt]{}, err
 	}
-	all, err := s.engine.Attempts(ctx, c.client(), id)
-	return api.Page[api.Attempt]{Items: each(all, AttemptOf)}, err
+	all, err := s.engine.AttemptStreams(ctx, c.client(), id)
+	return api.Page[api.Attempt]{Items: each(all, attemptStreamOf)}, err
 }
 
 // latest selects the index of the last attempt.
@@ -136,21 +136,15 @@ const latest = "latest"
 
 // getAttempt returns one attempt (U41).
 func (s *Service) getAttempt(ctx context.Context, c Caller, r *wire.GetAttemptRequest) (api.Attempt, error) {
-	id, err := base.ParseID(r.ID)
+	id, index, err := attemptOf(r.ID, r.N, "n")
 	if err != nil {
 		return api.Attempt{}, err
 	}
-	index := -1
-	if r.N != latest {
-		if index, err = strconv.Atoi(r.N); err != nil || index < 0 {
-			return api.Attempt{}, base.Invalid("n", "this is not the index of an attempt").WithHint("use 0, 1, ... or latest")
-		}
-	}
-	attempt, err := s.engine.Attempt(ctx, c.client(), id, index)
+	attempt, err := s.engine.AttemptStream(ctx, c.client(), id, index)
 	if err != nil {
 		return api.Attempt{}, err
 	}
-	return AttemptOf(attempt), nil
+	return attemptStreamOf(attempt), nil
 }
 
 // listLeases lists the lease history by epoch (U41).

@@ -74,6 +74,7 @@ func New(e *engine.Engine, host clock.Clock, cfg Config) *Service {
 	s.audit()
 	s.installation()
 	s.events()
+	s.streams()
 	s.executions()
 	s.submissions()
 	s.flows()

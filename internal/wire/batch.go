@@ -40,7 +40,7 @@ type SendWorkRequest struct {
 
 // WorkItem is one command of a batch: the fields of its own call, with op, execution_id and lease.
 type WorkItem struct {
-	Op          string `json:"op" required:"true" enum:"renew,progress,complete,fail,release,delay,suspend,waitpoint,usage,spawn,wait_children,step,cancel" doc:"The command."`
+	Op          string `json:"op" required:"true" enum:"renew,progress,complete,fail,release,delay,suspend,waitpoint,frames,usage,spawn,wait_children,step,cancel" doc:"The command."`
 	ExecutionID string `json:"execution_id" required:"true" doc:"Execution of the command."`
 	LeaseField
 
@@ -63,6 +63,9 @@ type WorkItem struct {
 	WorkKeyField                   // for suspend and waitpoint
 	UsageField                     // for usage, complete, fail, delay, suspend and wait_children
 	UsageFields                    // for usage
+
+	Frames    []api.NewFrame `json:"frames,omitempty" most:"256" doc:"For frames: the frames, 1 to 256, at most 1 MiB together."`
+	ClientSeq *int64         `json:"client_seq,omitempty" doc:"For frames: grows with every call under a lease."`
 
 	Children []FlowNode `json:"children,omitempty" doc:"For spawn: the children."`
 	SpawnFields
@@ -88,6 +91,7 @@ var workFields = map[string][]string{
 	},
 	"usage":     {"usage", "dedup_key", "already_spent"},
 	"waitpoint": {"waitpoint_key", "expires_in_ms", "waitpoint_id", "idempotency_key"},
+	"frames":    {"frames", "client_seq"},
 	"spawn":     {"children", "defaults", "edges", "on_parent_end", "wait"},
 	"wait_children": {
 		"names", "policy", "k", "kind", "on_satisfied", "timeout_ms", "usage",
@@ -97,7 +101,7 @@ var workFields = map[string][]string{
 var resultNames = []string{"result", "result_text", "result_bytes", "result_content_type"}
 
 // workRequired are the required fields of each command.
-var workRequired = map[string]string{"fail": "message", "step": "name", "suspend": "resume_condition", "waitpoint": "waitpoint_key", "usage": "usage", "spawn": "children"}
+var workRequired = map[string]string{"fail": "message", "step": "name", "suspend": "resume_condition", "waitpoint": "waitpoint_key", "frames": "frames", "usage": "usage", "spawn": "children"}
 
 // CheckJSON refuses fields of other commands.
 func (w *WorkItem) CheckJSON(given []string) Errors {

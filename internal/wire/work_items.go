@@ -14,7 +14,7 @@ func (w *WorkItem) Item() api.WorkItem {
 	item := api.WorkItem{
 		Op: api.Op(w.Op), ID: api.ID(w.ExecutionID), Lease: api.Lease{ID: w.Lease.LeaseID, Epoch: w.Lease.Epoch, AttemptID: w.Lease.AttemptID},
 		TTL: jsonx.Duration(w.TTLMS), Percent: w.Percent, Result: w.Result, Class: w.Class, Category: w.Category, Detail: w.Detail,
-		Reason: w.Reason, Until: w.Until.Time, Step: w.Name, Usage: api.Usage{Amounts: w.Usage},
+		Reason: w.Reason, Until: w.Until.Time, Step: w.Name, Usage: api.Usage{Amounts: w.Usage}, Frames: w.Frames, ClientSeq: w.ClientSeq,
 	}
 	if w.Message != nil {
 		item.Message = *w.Message
@@ -115,6 +115,9 @@ func (w *WorkItem) Set(i *api.WorkItem) error {
 			return refused(jsonx.CodeInvalidArgument, "the step has no name").At("name", "set its name")
 		}
 		return i.Result.Problem("result")
+	case api.OpFrames:
+		w.Frames, w.ClientSeq = i.Frames, i.ClientSeq
+		return api.CheckFrames(i.Frames)
 	case api.OpSuspend, api.OpWaitpoint, api.OpSpawn, api.OpWaitChildren:
 		return w.setWait(i)
 	default:

@@ -12,6 +12,9 @@ const (
 	BestEffort             // kept for a short time, in a number that follows the rate (E8)
 
 	modes = 3
+
+	// NoMode is none of them. CheckDrafts refuses it.
+	NoMode Mode = 255
 )
 
 var modeNames = [...]string{"durable", "summary", "best_effort"}

@@ -17,24 +17,30 @@ type AppendRequest struct {
 	ClientSeq *int64 // nil: the call is not protected against repetition
 }
 
+// AppendAnswer is the answer to an append.
+type AppendAnswer struct {
+	Attempt int
+	stream.Answer
+}
+
 // appendFrames appends frames to the stream of the attempt whose lease the caller holds (E1). It changes nothing of the execution (E4).
 type appendFrames struct {
 	caller txn.Caller
 	id     base.GivenID
 	fence  core.Fence
 	call   AppendRequest
-	answer stream.Answer
+	answer AppendAnswer
 	counts map[stream.Mode]int64 // frames that were written
 	size   int64                 // bytes of their payloads
 }
 
 // AppendFrames appends frames, all of them or none.
-func (e *Streams) AppendFrames(ctx context.Context, c txn.Caller, id base.GivenID, f core.Fence, call AppendRequest) (stream.Answer, error) {
+func (e *Streams) AppendFrames(ctx context.Context, c txn.Caller, id base.GivenID, f core.Fence, call AppendRequest) (AppendAnswer, error) {
 	if err := stream.CheckDrafts(call.Drafts); err != nil {
-		return stream.Answer{}, err
+		return AppendAnswer{}, err
 	}
 	if err := f.Validate(); err != nil {
-		return stream.Answer{}, err
+		return AppendAnswer{}, err
 	}
 	cmd := &appendFrames{caller: c, id: id, fence: f, call: call}
 	return txn.Answered(&cmd.answer, e.Do(ctx, cmd))
@@ -58,7 +64,7 @@ func (a *appendFrames) Want(w *store.Want, _ bool) {
 }
 
 func (a *appendFrames) Decide(u *txn.Tx) error {
-	a.answer, a.counts, a.size = stream.Answer{}, nil, 0
+	a.answer, a.counts, a.size = AppendAnswer{}, nil, 0
 	row, err := u.Find(a.caller, a.id)
 	if err != nil {
 		return err
@@ -84,7 +90,7 @@ func (a *appendFrames) Decide(u *txn.Tx) error {
 	if err != nil {
 		return err
 	}
-	a.answer = done.Answer
+	a.answer = AppendAnswer{x.Attempt.Index, done.Answer}
 	if !done.Repeated {
 		a.write(u, x, &head, &done)
 	}

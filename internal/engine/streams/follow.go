@@ -14,13 +14,15 @@ type FollowRequest struct {
 	What    stream.Following
 	Attempt int    // of stream.OnlyThis
 	After   string // cursor, exclusive; "": the start
+	From    string // of stream.OnlyThis: cursor, this frame included, instead of After
+	To      string // of stream.OnlyThis: cursor, this frame included; "": the close
 	Kept
 }
 
 // Item is what a follower is sent: a frame, or a control item.
 type Item struct {
 	ID      string // "": a gap, which has none
-	Attempt int
+	Attempt int           // of StepClosed the newest one; -1: none began
 	Frame   *stream.Frame // nil: a control item
 	Control stream.Step   // of a control item
 }
@@ -33,6 +35,7 @@ type Follow struct {
 	kept     Kept
 	only     int // the attempt that is followed alone; Newest: none
 	follower *stream.Follower
+	to       int64 // of one attempt: the last frame; 0: the close is the end
 	older    bool // attempts before the newest are needed
 	done     bool
 }
@@ -41,29 +44,51 @@ type Follow struct {
 type FollowPage struct {
 	Items []Item
 	Next  stream.Cursor // the position reached
+	AtEnd bool          // nothing follows yet
 	Done  bool          // nothing follows
 }
 
 // NewFollow makes a follower. Codes: invalid_cursor.
 func (e *Streams) NewFollow(c txn.Caller, id base.GivenID, r FollowRequest) (*Follow, error) {
 	f := &Follow{e: e, caller: c, id: id, kept: r.Kept, only: Newest, older: r.What == stream.Every}
-	var after stream.Cursor
-	var err error
 	if r.What == stream.OnlyThis {
-		if r.After != "" {
-			after, err = stream.ParseCursorOf(r.Attempt, r.After)
-		}
-		f.only, f.follower = r.Attempt, stream.NewAttemptFollower(r.Attempt, after)
-	} else {
-		if r.After != "" {
-			after, err = stream.ParseCursor(r.After)
-		}
-		f.follower = stream.NewFollower(r.What, after)
+		return f, f.within(&r)
 	}
-	if err != nil {
-		return nil, inField(err, "after")
+	var after stream.Cursor
+	if r.After != "" {
+		var err error
+		if after, err = stream.ParseCursor(r.After); err != nil {
+			return nil, inField(err, "after")
+		}
 	}
+	f.follower = stream.NewFollower(r.What, after)
 	return f, nil
+}
+
+// within makes it follow one attempt, from a place to a place.
+func (f *Follow) within(r *FollowRequest) error {
+	asked := FramesRequest{From: r.From, After: r.After, To: r.To}
+	if err := asked.check(); err != nil {
+		return err
+	}
+	from, exclusive, to, err := asked.cursors(r.Attempt)
+	if err != nil {
+		return err
+	}
+	if !exclusive && from.Place == stream.AtFrame {
+		from.Seq = max(0, from.Seq-1)
+	}
+	if to.Place == stream.AtFrame {
+		f.to = to.Seq
+	}
+	f.only, f.follower = r.Attempt, stream.NewAttemptFollower(r.Attempt, from)
+	return nil
+}
+
+// over reports whether the last frame that was asked for has been passed.
+func (f *Follow) over() bool {
+	c := f.follower.Cursor()
+	return f.to > 0 && c.Place == stream.AtFrame && c.Seq >= f.to
 }
 
 // Next returns what follows, waiting for the first item if asked to. Codes: execution_not_found, attempt_not_found, overloaded.
@@ -89,21 +114,27 @@ func (f *Follow) next(ctx context.Context, limit int, one *tail) (FollowPage, er
 	var page FollowPage
 	history, size := v.history(), 0
 	for len(page.Items) < limit && size < stream.MaxPageBytes {
-		step := f.follower.Next(history)
-		if step.Kind == stream.StepDone {
-			page.Done = true
+		if page.Done = f.over(); page.Done {
 			break
 		}
-		if step.Kind == stream.StepWait {
+		step := f.follower.Next(history)
+		if page.Done = step.Kind == stream.StepDone; page.Done {
+			break
+		}
+		if page.AtEnd = step.Kind == stream.StepWait; page.AtEnd {
 			break
 		}
 		if step.Kind != stream.StepRead {
-			page.Items = append(page.Items, Item{ID: step.ID.String(), Attempt: step.Attempt.Index, Control: step})
+			page.Items = append(page.Items, v.control(step))
 			continue
 		}
 		a := v.find(step.Attempt.Index)
+		last := step.Attempt.LastSeq
+		if f.to > 0 {
+			last = min(last, f.to)
+		}
 		read, err := f.e.frames(ctx, v, a, stream.Query{
-			After: step.After, To: step.Attempt.LastSeq, Limit: limit - len(page.Items), MaxBytes: int64(stream.MaxPageBytes - size),
+			After: step.After, To: last, Limit: limit - len(page.Items), MaxBytes: int64(stream.MaxPageBytes - size),
 			Types: f.kept.Types, Modes: f.kept.Modes,
 		})
 		if err != nil {
@@ -118,8 +149,20 @@ func (f *Follow) next(ctx context.Context, limit int, one *tail) (FollowPage, er
 			size += len(frame.Payload)
 		}
 	}
-	page.Next = f.follower.Cursor()
+	page.Next, page.AtEnd = f.follower.Cursor(), page.AtEnd || page.Done
 	return page, nil
+}
+
+// control is the item of a step that is no read.
+func (v *view) control(step stream.Step) Item {
+	item := Item{ID: step.ID.String(), Attempt: step.Attempt.Index, Control: step}
+	if step.Kind == stream.StepClosed {
+		item.Attempt = -1
+		if newest := v.newest(); newest != nil {
+			item.Attempt = newest.Index
+		}
+	}
+	return item
 }
 
 // see reads what the follower needs to know: the newest attempt alone, as long as it is the one that is followed.

@@ -49,8 +49,8 @@ func (e *Streams) ReadFrames(ctx context.Context, c txn.Caller, id base.GivenID,
 	if err != nil {
 		return FramesPage{}, err
 	}
-	if r.From != "" && r.After != "" {
-		return FramesPage{}, base.Invalid("after", "from is given, too: use one of them")
+	if err := r.check(); err != nil {
+		return FramesPage{}, err
 	}
 	return tailed(ctx, e, id.UUID, r.Wait, func(ctx context.Context, one *tail) (FramesPage, bool, error) {
 		page, err := e.readFrames(ctx, c, id, &r, limit, one)
@@ -119,6 +119,14 @@ func (e *Streams) readFrames(ctx context.Context, c txn.Caller, id base.GivenID,
 		next = a.head.End()
 	}
 	return FramesPage{Attempt: a.Index, ReadPage: page, Next: next}, nil
+}
+
+// check refuses two places to read from.
+func (r *FramesRequest) check() error {
+	if r.From != "" && r.After != "" {
+		return base.Invalid("after", "from is given, too: use one of them")
+	}
+	return nil
 }
 
 // cursors reads the cursors of a request on one attempt.

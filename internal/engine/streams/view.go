@@ -76,6 +76,40 @@ func (e *Streams) see(ctx context.Context, c txn.Caller, id base.GivenID, older 
 	return v, nil
 }
 
+// AttemptStream is an attempt with what there is of its stream.
+type AttemptStream struct {
+	core.Attempt
+	FrameCount int64 // frames that were appended, whether they are retained or not
+	Bytes      int64 // of their payloads
+	Closed     stream.Closing
+}
+
+// AttemptStreams lists the attempts of an execution by index (L126), each with its stream. Codes: execution_not_found.
+func (e *Streams) AttemptStreams(ctx context.Context, c txn.Caller, id base.GivenID) ([]AttemptStream, error) {
+	v, err := e.see(ctx, c, id, true)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]AttemptStream, len(v.attempts))
+	for i := range v.attempts {
+		all[i] = v.attempts[i].shown()
+	}
+	return all, nil
+}
+
+// AttemptStream returns one attempt with its stream: that of an index, or the newest one. Codes: execution_not_found, attempt_not_found.
+func (e *Streams) AttemptStream(ctx context.Context, c txn.Caller, id base.GivenID, index int) (AttemptStream, error) {
+	_, a, err := e.seeAttempt(ctx, c, id, index)
+	if err != nil {
+		return AttemptStream{}, err
+	}
+	return a.shown(), nil
+}
+
+func (a *attempt) shown() AttemptStream {
+	return AttemptStream{Attempt: a.Attempt, FrameCount: a.head.LastSeq, Bytes: a.head.Bytes(), Closed: a.head.Closed}
+}
+
 // addHead adds the head of the attempt's stream; nil: it has no frames. Whether it is closed is known.
 func (a *attempt) addHead(doc *store.Doc) error {
 	if doc == nil {
