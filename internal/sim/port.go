@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -56,7 +57,7 @@ var (
 type port struct {
 	p    *process
 	s    *memory.Store
-	late bool // the present commit waits for a turn of its own once its position is drawn
+	late atomic.Bool // the present commit waits for a turn of its own once its position is drawn
 	txs  uint64
 }
 
@@ -87,7 +88,7 @@ func (o *port) around(ctx context.Context, call string, key uint64, writes bool,
 	case refused:
 		return &store.Fault{Kind: v.refuse, Err: errInjected}
 	case lost:
-		o.late = v.late
+		o.late.Store(v.late)
 		if err := run(); err != nil {
 			return err
 		}
@@ -96,7 +97,7 @@ func (o *port) around(ctx context.Context, call string, key uint64, writes bool,
 		}
 		return &store.Fault{Kind: store.Unknown, Err: errInjected}
 	}
-	o.late = v.late
+	o.late.Store(v.late)
 	return run()
 }
 
@@ -104,10 +105,10 @@ func (o *port) around(ctx context.Context, call string, key uint64, writes bool,
 func (o *port) gate(at memory.Point) {
 	call := "woken"
 	if at == memory.Drawn {
-		if !o.late {
+		if !o.late.Swap(false) {
 			return
 		}
-		call, o.late = "drawn", false
+		call = "drawn"
 	}
 	if t := o.p.w.arrive(o.p, call, 0, true); t != nil {
 		select {
