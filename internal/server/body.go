@@ -19,6 +19,7 @@ const (
 	flowBody    = 32 << 20 // of a graph
 	stepPayload = 1 << 20
 	signalSize  = 256 << 10 // of a payload
+	framesSize  = 1 << 20   // of the payloads of a call
 
 	continuationSize = 64 << 10
 	conditionSize    = 64 << 10
@@ -36,6 +37,8 @@ func (s *Server) bodyLimit(o *wire.Operation) int64 {
 		limit = listBody
 	case wire.SubmitExecution.ID, wire.CompleteExecution.ID, wire.FailExecution.ID:
 		limit += 2 * s.cfg.MaxPayload
+	case wire.AppendFrames.ID:
+		limit += 2 * framesSize
 	case wire.PutStep.ID:
 		limit += 2 * stepPayload
 	case wire.SuspendExecution.ID:

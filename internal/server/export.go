@@ -11,7 +11,7 @@ import (
 )
 
 // exported are the parts that an export may add to executions.
-var exported = []string{"input", "result", "attempts", "signals", "events"}
+var exported = []string{"input", "result", "attempts", "signals", "events", "frames"}
 
 // exportPage is how many executions of an export are read at a time.
 const exportPage = 200
@@ -127,6 +127,9 @@ type exportParts struct {
 	Attempts []api.Attempt      `json:"attempts,omitempty"`
 	Signals  []api.SignalRecord `json:"signals,omitempty"`
 	Events   []api.Event        `json:"events,omitempty"`
+	Frames   []api.Frame        `json:"frames,omitempty"`
+	// FramesNext is the position after which the rest of the frames is, if there are more than a line may have.
+	FramesNext string `json:"frames_next,omitempty"`
 }
 
 // exportLine returns an execution with what is to be included; nil if it was deleted meanwhile.
@@ -152,6 +155,8 @@ func (s *Server) exportLine(ctx context.Context, x *exchange, of *api.Execution,
 			parts.Signals, err = s.signalsOf(ctx, x, id, r.Encoding)
 		case "events":
 			parts.Events, err = s.eventsOf(ctx, x, of.ID)
+		case "frames":
+			parts.Frames, parts.FramesNext, err = s.framesOf(ctx, x, id)
 		}
 		if api.CodeOf(err) == "execution_not_found" {
 			return nil, nil
@@ -164,6 +169,7 @@ func (s *Server) exportLine(ctx context.Context, x *exchange, of *api.Execution,
 		for i := range parts.Attempts {
 			parts.Attempts[i] = attemptAsBytes(parts.Attempts[i])
 		}
+		framesShown(parts.Frames, r.Encoding)
 	}
 	return wire.Marshal(flat{shown(&part, "", r.Encoding), parts})
 }
@@ -208,5 +214,32 @@ func (s *Server) eventsOf(ctx context.Context, x *exchange, id api.ID) ([]api.Ev
 			return all, nil
 		}
 		request.After = page.Next
+	}
+}
+
+// exportedFrames bounds the bytes of frames in a line: streams may be much larger than everything else of an execution.
+const exportedFrames = 16 << 20
+
+// framesOf reads what the attempts of an execution said, as far as a line may have it, and the position after which there is more; "": there is not.
+func (s *Server) framesOf(ctx context.Context, x *exchange, id wire.ByID) (all []api.Frame, next string, err error) {
+	limit, size := largestPage, int64(0)
+	request := &wire.FollowStreamsRequest{ByID: id, Follow: "all", FrameFields: wire.FrameFields{Limit: &limit}}
+	for {
+		page, err := ask(ctx, s, x.by, wire.FollowStreams, request)
+		if err != nil {
+			return nil, "", err
+		}
+		for _, frame := range page.Frames {
+			if !frame.IsControl() {
+				all, size = append(all, frame), size+frameMemory+int64(len(frame.Payload.Data))
+			}
+		}
+		switch {
+		case page.AtEnd:
+			return all, "", nil
+		case size >= exportedFrames:
+			return all, page.Next, nil
+		}
+		request.ReadOn(page.Next)
 	}
 }

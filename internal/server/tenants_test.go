@@ -124,7 +124,7 @@ var asked = map[string]string{
 // shown are queries without which a list shows little.
 var shown = map[string]string{
 	wire.ListEvents.ID: "?after=start", wire.CountExecutions.ID: "?by=kind", wire.ListWorkers.ID: "?state=all", wire.ListExecutionWaitpoints.ID: "?include_closed=true",
-	wire.ExportExecutions.ID: "?include=input,result,attempts,signals,events", wire.DrainWorkers.ID: "?worker_id={worker}", wire.UndrainWorkers.ID: "?worker_id={worker}",
+	wire.ExportExecutions.ID: "?include=input,result,attempts,signals,events,frames", wire.DrainWorkers.ID: "?worker_id={worker}", wire.UndrainWorkers.ID: "?worker_id={worker}",
 }
 
 // said are bodies of requests about things in their path, or of workers.

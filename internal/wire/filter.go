@@ -74,6 +74,6 @@ type CountRequest struct {
 type ExportRequest struct {
 	FilterFields
 	PageFields
-	Include  []string `query:"include" doc:"What to include, comma-separated: input, result, attempts, signals, events."`
+	Include  []string `query:"include" doc:"What to include, comma-separated: input, result, attempts, signals, events, frames. Frames over 16 MiB are cut: frames_next is the position to read on after."`
 	Encoding Encoding `query:"encoding" enum:"bytes" doc:"bytes shows payloads as base64."`
 }

@@ -53,6 +53,7 @@ var specified = []struct{ rule, routes, roles string }{
 	{"U70", "POST /v1/executions/{id}/release, POST /v1/executions/{id}/delay", "W"},
 	{"U71", "POST /v1/executions/{id}/suspend", "W"},
 	{"U72", "POST /v1/executions/{id}/waitpoints", "W"},
+	{"U73", "POST /v1/executions/{id}/frames", "W"},
 	{"U74", "POST /v1/executions/{id}/usage", "W"},
 	{"U75", "POST /v1/executions/{id}/spawn, POST /v1/executions/{id}/wait-children", "W"},
 	{"U76", "PUT /v1/executions/{id}/steps/{name}", "W"},
@@ -87,6 +88,7 @@ var specified = []struct{ rule, routes, roles string }{
 	{"U104", "GET /v1/api-keys, POST /v1/api-keys, GET /v1/api-keys/{id}, PATCH /v1/api-keys/{id}, DELETE /v1/api-keys/{id}, POST /v1/api-keys/{id}/rotate", "A"},
 	{"U105", "GET /v1/keys, POST /v1/keys/seed, POST /v1/keys/rotate, POST /v1/keys/{kid}/revoke", "A"},
 	{"U106", "GET /v1/events", "R S W"},
+	{"U107", "GET /v1/executions/{id}/attempts/{n}/stream, GET /v1/executions/{id}/stream, GET /v1/executions/{id}/summary", "R S W"},
 	{"U109", "GET /v1/schedules, POST /v1/schedules, GET /v1/schedules/{name}, PUT /v1/schedules/{name}, DELETE /v1/schedules/{name}", "S O"},
 	{"U109", "POST /v1/schedules/{name}/pause, POST /v1/schedules/{name}/resume, POST /v1/schedules/{name}/run, POST /v1/schedules/{name}/backfill, GET /v1/schedules/{name}/history", "S O"},
 	{"U110", "GET /v1/audit", "A"},
@@ -140,7 +142,7 @@ var bounded = map[string]map[Role]Condition{
 	"U43": {Submit: OwnWork}, "U44": {Submit: OwnWork}, "U45": {Submit: OwnWork, Work: WithLease}, "U46": {Submit: OwnWork}, "U53": {Submit: OwnWork},
 	"U90": {Submit: OwnWork}, "U91": {Submit: OwnWork}, "U92": {Submit: OwnWork}, "U93": {Submit: OwnWork}, "U94": {Submit: OwnWork},
 	"U57": {Operate: NoRemoval}, "U68": {Operate: WithOverride}, "U69": {Operate: WithOverride}, "U83": {Work: WithLease}, "U98": {Work: LeasedInLanes},
-	"U101": {Admin: AllNamespaces}, "U103": {Operate: SharedThings, Admin: SharedThings, Work: OwnInstance}, "U105": {Admin: AllNamespaces}, "U106": {Submit: OwnEvents, Work: OwnFeed}, "U113": {Admin: AllNamespaces},
+	"U101": {Admin: AllNamespaces}, "U103": {Operate: SharedThings, Admin: SharedThings, Work: OwnInstance}, "U105": {Admin: AllNamespaces}, "U106": {Submit: OwnEvents, Work: OwnFeed}, "U107": {Submit: OwnWork, Work: OwnLanes}, "U113": {Admin: AllNamespaces},
 	"R5": {Admin: AllNamespaces},
 }
 

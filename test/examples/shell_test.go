@@ -3,6 +3,7 @@ package examples
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -76,20 +77,30 @@ type passing struct {
 var anyID = regexp.MustCompile(`/(executions|waitpoints)/[^/]+`)
 
 func (p *passing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	noted := &status{ResponseWriter: w, code: http.StatusOK}
-	p.next.ServeHTTP(noted, r)
+	route := r.Method + " " + anyID.ReplaceAllString(r.URL.Path, "/$1/ID") + " "
+	p.next.ServeHTTP(&status{w, func(code int) { p.note(route + http.StatusText(code)) }}, r)
+}
+
+func (p *passing) note(route string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.routes[r.Method+" "+anyID.ReplaceAllString(r.URL.Path, "/$1/ID")+" "+http.StatusText(noted.code)]++
+	p.routes[route]++
 }
 
-// status remembers the status of an answer.
+func (p *passing) seen() map[string]int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return maps.Clone(p.routes)
+}
+
+// status notes the status of an answer before anybody has it.
 type status struct {
 	http.ResponseWriter
-	code int
+	note func(code int)
 }
 
-func (s *status) WriteHeader(code int) { s.code = code; s.ResponseWriter.WriteHeader(code) }
+// WriteHeader notes the status. A proxy always calls it.
+func (s *status) WriteHeader(code int) { s.note(code); s.ResponseWriter.WriteHeader(code) }
 
 // Unwrap lets the server find what the writer can do.
 func (s *status) Unwrap() http.ResponseWriter { return s.ResponseWriter }
@@ -119,13 +130,14 @@ func TestU59_a_worker_of_curl_and_jq_goes_through_the_whole_life(t *testing.T) {
 		if err != nil || worker.WorkerID != "shell-worker" || worker.State != "draining" {
 			t.Errorf("%+v, %v", worker, err)
 		}
+		routes := noted.seen()
 		for _, want := range []string{
 			"POST /v1/workers OK", "POST /v1/work/claim OK", "POST /v1/workers/" + p.Name + "/heartbeat OK",
 			"POST /v1/executions/ID/renew OK", "POST /v1/executions/ID/progress OK", "PUT /v1/executions/ID/steps/fetch Created", "PUT /v1/executions/ID/steps/fetch OK",
 			"POST /v1/executions/ID/fail OK", "POST /v1/executions/ID/complete OK", "POST /v1/executions/ID/suspend OK", "POST /v1/waitpoints/ID/signals OK",
 		} {
-			if noted.routes[want] == 0 {
-				t.Errorf("no %q among %v", want, noted.routes)
+			if routes[want] == 0 {
+				t.Errorf("no %q among %v", want, routes)
 			}
 		}
 	})

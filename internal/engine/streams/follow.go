@@ -21,7 +21,7 @@ type FollowRequest struct {
 
 // Item is what a follower is sent: a frame, or a control item.
 type Item struct {
-	ID      string // "": a gap, which has none
+	ID      string        // "": a gap, which has none
 	Attempt int           // of StepClosed the newest one; -1: none began
 	Frame   *stream.Frame // nil: a control item
 	Control stream.Step   // of a control item
@@ -36,7 +36,7 @@ type Follow struct {
 	only     int // the attempt that is followed alone; Newest: none
 	follower *stream.Follower
 	to       int64 // of one attempt: the last frame; 0: the close is the end
-	older    bool // attempts before the newest are needed
+	older    bool  // attempts before the newest are needed
 	done     bool
 }
 
