@@ -74,14 +74,14 @@ func gatherFields(of reflect.Type, names map[string]bool, seen map[reflect.Type]
 // they are read (TestU122_every_route_lets_in_the_roles_of_the_table_and_no_other).
 var without = strings.Fields(`
 	body: after ageing_ms already_spent anchor_at approval args atomic attempt_id brief budget_id budget_ids budgets cancelled capabilities
-	category children class comment comment_required completed_from completed_to concurrency_limit continuation continuation_bytes
+	category children class client_seq comment comment_required completed_from completed_to concurrency_limit continuation continuation_bytes
 	continuation_content_type continuation_text correlation_id count_kind created_from created_to creator deadline_at decision decisions
 	dedup_key default_policy default_quotas default_raise default_reserve defaults delay_ms delay_until description detail detail_bytes detail_content_type
 	detail_text dimensions dry_run edge_id edges encoding estimate every_ms expect expected_suspension_id expired expires_at expires_in_ms
-	failed fairness fairness_key fairness_weights filter flow flow_id fresh from grace_ms grant_key grant_ttl_ms hard id idempotency_key ids
+	failed fairness fairness_key fairness_weights filter flow flow_id frames fresh from grace_ms grant_key grant_ttl_ms hard id idempotency_key ids
 	input input_bytes input_content_type input_text items join k key kid kind kinds label labels lane lane_order lease_epoch lease_id
 	lease_ttl_ms leases liveness_ttl_ms max max_affected max_concurrent max_in_flight max_payload_bytes max_requests_per_second
-	max_audit_rows_per_minute max_classes max_lanes max_priority max_readers max_ready max_submit_per_second max_workers may_fail members message n name names next nodes on_hard on_lease_loss on_parent_end on_satisfied op output
+	max_audit_rows_per_minute max_classes max_lanes max_priority max_readers max_ready max_submit_per_second max_workers may_fail members message mode n name names next nodes on_hard on_lease_loss on_parent_end on_satisfied op output
 	overlap_ms parent parent_id pass payload payload_bytes payload_content_type payload_text per_key percent policy priority_max priority_min
 	public_state q quota quotas rate_limit rate_per_second reason reason_code remove remove_dimensions requires reset result result_bytes
 	result_content_type result_text resume_condition resume_delay_ms retention_ms retry_after_ms scope seal secret_hex sent_at signal_id
@@ -89,10 +89,10 @@ var without = strings.Fields(`
 	title to ttl_ms type unit until updated_from updated_to usage use_pending value version wait wait_ms waitpoint_id waitpoint_key waitpoints
 	window_ms worker_id
 	header: If-Match Last-Event-ID Prefer Webhook-Id
-	query: action actor after approver attempt by capability completed_from completed_to created_from created_to cursor empty encoding entity
-	entity_id epoch exhausted expect_lease_epoch expect_lease_id expect_status from idempotency_key include include_closed include_retired
-	inline kind lane last_event_id limit name next ok order outcome parent_id principal priority_max priority_min public_state q reason
-	reason_code run scope since state status suspension tag. to updated_from updated_to view wait_ms waitpoint_key`)
+	query: action actor after approver attempt by capability client_seq completed_from completed_to created_from created_to cursor empty encoding entity
+	entity_id epoch exhausted expect_lease_epoch expect_lease_id expect_status follow from idempotency_key include include_closed include_retired
+	inline kind lane last_event_id limit mode modes name next ok order outcome parent_id principal priority_max priority_min public_state q reason
+	reason_code run scope since state status suspension tag. to type types updated_from updated_to view wait_ms wait_version waitpoint_key`)
 
 // powerful are the inputs that give power which not everybody has whom the route lets in, with the operations for which there is an attempt in
 // attempts; elsewhere says which test tries it, or why it gives none there.

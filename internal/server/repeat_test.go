@@ -198,6 +198,7 @@ var unrepeatable = map[string]string{
 	wire.HeartbeatWorker.ID: "states the whole record: the present state is the answer (L117)",
 	wire.RenewLease.ID:      "nothing needed: the present state is the answer (L117)",
 	wire.ReportProgress.ID:  "nothing needed: the present state is the answer (L117)",
+	wire.AppendFrames.ID:    "recognised by its client_seq: the recorded answer is returned (E3)",
 	wire.PutStep.ID:         "recognised by its name: the stored record is the answer (L149)",
 	wire.SetJoin.ID:         "states the whole join: a second time it is unchanged (F18)",
 	wire.PatchFlowTags.ID:   "states what it changes: the present tags are the answer",

@@ -201,6 +201,7 @@ var underLease = map[string]struct{ path, body string }{
 	wire.RenewLease.ID:        {"/v1/executions/{id}/renew", ``},
 	wire.ReportProgress.ID:    {"/v1/executions/{id}/progress", `,"percent":5`},
 	wire.PutStep.ID:           {"/v1/executions/{id}/steps/one", `,"result":1`},
+	wire.AppendFrames.ID:      {"/v1/executions/{id}/frames", `,"frames":[{}]`},
 	wire.ReportUsage.ID:       {"/v1/executions/{id}/usage", `,"usage":{"tokens":1}`},
 	wire.SpawnChildren.ID:     {"/v1/executions/{id}/spawn", `,"children":[{"name":"c","kind":"k","lane":"new"}]`},
 	wire.CreateWaitpoint.ID:   {"/v1/executions/{id}/waitpoints", `,"waitpoint_key":"other"`},

@@ -63,6 +63,7 @@ func (w *world) furnish(t *testing.T) tenant {
 	done := claim()
 	fenced("PUT", done, "/steps/acme-step", `"result":"acme-result"`)
 	fenced("POST", done, "/progress", `"percent":5,"message":"acme-progress"`)
+	fenced("POST", done, "/frames", `"frames":[{"payload_text":"acme-frame"},{"mode":"summary","payload":{"acme":1}}]`)
 	fenced("POST", done, "/complete", `"result":"acme-result"`)
 	submit("")
 	fenced("POST", claim(), "/fail", `"class":"permanent","category":"acme-category","message":"acme-failure"`)
@@ -119,6 +120,7 @@ var asked = map[string]string{
 	"force": "", "include": "", "include_closed": "", "include_retired": "", "inline": "", "last_event_id": "", "leaving": "", "limit": "", "next": "",
 	"ok": "", "order": "", "outcome": "", "priority": "", "priority_max": "", "priority_min": "", "public_state": "", "reason": "", "reason_code": "",
 	"run": "", "scope": "", "shared": "", "since": "", "state": "", "status": "", "updated_from": "", "updated_to": "", "view": "", "wait_ms": "",
+	"client_seq": "", "follow": "", "mode": "", "modes": "", "type": "", "types": "", "wait_version": "",
 }
 
 // shown are queries without which a list shows little.
@@ -135,7 +137,7 @@ var said = map[string]string{
 	wire.SuspendExecution.ID: `{"resume_condition":{"type":"operator_only"}}`, wire.CreateWaitpoint.ID: `{"waitpoint_key":"k"}`, wire.ReportUsage.ID: `{"usage":{"tokens":1}}`,
 	wire.SpawnChildren.ID: `{"children":[{"name":"c","kind":"k"}]}`, wire.CreateLink.ID: `{"approver":"ana"}`, wire.ExtendFlow.ID: `{"nodes":[{"name":"c","kind":"k"}]}`,
 	wire.CancelFlow.ID: `{"reason":"r"}`, wire.SetJoin.ID: `{"policy":"any_of"}`, wire.ChargeBudget.ID: `{"usage":{"acme_calls":1}}`, wire.ReleaseBudget.ID: `{"execution_id":"{id}"}`,
-	wire.MarkWorkerDead.ID: `{"reason":"r"}`, wire.PutStep.ID: `{"result":1}`, wire.ApproveExecution.ID: `{"name":"approved"}`, wire.DeleteExecution.ID: `{"reason":"r"}`,
+	wire.MarkWorkerDead.ID: `{"reason":"r"}`, wire.PutStep.ID: `{"result":1}`, wire.AppendFrames.ID: `{"frames":[{}]}`, wire.ApproveExecution.ID: `{"name":"approved"}`, wire.DeleteExecution.ID: `{"reason":"r"}`,
 	wire.SendSignal.ID: `{"name":"go","token":"k:{token}"}`, wire.SendExecutionSignal.ID: `{"name":"go","waitpoint_id":"{waitpoint}","token":"k:{token}"}`,
 	wire.DecideLink.ID: `{"decision":"approve"}`, wire.DeliverCallback.ID: `{}`, wire.SendWork.ID: `{"items":[{"op":"complete","execution_id":"{id}","lease":"{fence}"},{"op":"cancel","execution_id":"{id}","lease":"{fence}"}]}`,
 	wire.HeartbeatWorker.ID: `{}`, wire.UpdateBudget.ID: `{"on_hard":"fail"}`, wire.PatchAPIKey.ID: `{"max_in_flight":3}`, wire.HoldExecution.ID: `{"reason":"r"}`,

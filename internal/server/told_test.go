@@ -25,6 +25,7 @@ var stated = map[string]func(t *testing.T, w *world) (r repeatable, read, holds 
 	},
 	wire.RenewLease.ID:     leased(`/renew`, `"ttl_ms":3600000`, "", ""),
 	wire.ReportProgress.ID: leased(`/progress`, `"percent":42`, "", `"percent":42`),
+	wire.AppendFrames.ID:   leased(`/frames`, `"frames":[{"payload_text":"kept"}]`, "/stream", `"kept"`),
 	wire.PutStep.ID:        leased(`/steps/kept`, `"result":1`, "/steps", `"kept"`),
 	wire.SpawnChildren.ID:  leased(`/spawn`, `"children":[{"name":"kept","kind":"job"}]`, "/children", `"kept"`),
 	wire.SetJoin.ID: func(t *testing.T, w *world) (repeatable, string, string) {

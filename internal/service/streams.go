@@ -115,6 +115,11 @@ func waitGiven(r wire.WaitFields) time.Duration {
 // keptFrames reads which frames are asked for.
 func keptFrames(r *wire.FrameFields) (engine.KeptFrames, error) {
 	kept := engine.KeptFrames{Types: r.Types}
+	for _, name := range r.Types {
+		if why := stream.CheckType(name); why != "" {
+			return kept, base.Invalid("types", "%s", why)
+		}
+	}
 	for _, name := range r.Modes {
 		mode, ok := stream.ParseMode(name)
 		if !ok || name == "" {

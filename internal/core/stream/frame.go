@@ -65,7 +65,7 @@ var draftChecks = [...]func(*Draft) *base.Error{(*Draft).malformed, (*Draft).res
 func (d *Draft) malformed() *base.Error {
 	field, why := "type", ""
 	if d.Type != "" {
-		why = checkType(d.Type)
+		why = CheckType(d.Type)
 	}
 	if why == "" && int(d.Mode) >= modes {
 		field, why = "mode", "must be one of "+strings.Join(modeNames[:], ", ")
@@ -82,7 +82,8 @@ func (d *Draft) malformed() *base.Error {
 	return base.Errorf(base.CodeInvalidFrame, "%s", why).WithField(field)
 }
 
-func checkType(text string) string {
+// CheckType returns why a text is no type of a frame; "": it may be one.
+func CheckType(text string) string {
 	if why := base.CheckLength(text, 1, MaxType); why != "" {
 		return why
 	}
