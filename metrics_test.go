@@ -34,7 +34,6 @@ func TestU199_every_metric_moves_by_what_causes_it(t *testing.T) {
 // movedElsewhere are metrics of an engine whose causes have tests of their own.
 var movedElsewhere = []string{
 	"ff_store_query_seconds", "ff_store_bytes", // below
-	"ff_frames_total", "ff_frame_bytes_total", "ff_stream_readers", // of the engine, until clients append
 	"ff_quarantined", "ff_panics_total", "ff_clock_skew_seconds", // of the engine: nothing outside can cause them
 }
 
@@ -342,6 +341,24 @@ var eventCauses = []cause{
 			w.submit(t, 4, flowfabric.SubmitOptions{})
 		},
 		moves: map[string]float64{`ff_events_total{kind="execution.submitted"}`: 4, `ff_event_delay_seconds_count`: 4, `ff_event_readers`: 1},
+	},
+	{ // U209
+		name: "frames and those who follow them",
+		do: func(t *testing.T, w *metered) {
+			id := w.submit(t, 1, flowfabric.SubmitOptions{Lane: "talk"})[0]
+			w.beside(t, func(ctx context.Context) {
+				for range w.Streams().Follow(ctx, id) {
+				}
+			})
+			task := w.one(t, "talk")
+			w.do(t, task, api.WorkItem{Op: api.OpFrames, Frames: []api.NewFrame{
+				{Payload: flowfabric.Text("abc")}, {Mode: api.ModeSummary, Payload: flowfabric.JSON(false)}, // refused, and counted nowhere
+			}}, "invalid_patch")
+			w.do(t, task, api.WorkItem{Op: api.OpFrames, Frames: []api.NewFrame{
+				{Payload: flowfabric.Text("abc")}, {Payload: flowfabric.Text("de")}, {Mode: api.ModeBestEffort, Payload: flowfabric.Text("f")},
+			}}, "")
+		},
+		moves: map[string]float64{`ff_frames_total{mode="durable"}`: 2, `ff_frames_total{mode="best_effort"}`: 1, `ff_frame_bytes_total`: 6, `ff_stream_readers`: 1},
 	},
 }
 
