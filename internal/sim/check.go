@@ -34,6 +34,7 @@ func (w *World) check() {
 		return
 	}
 	w.checkReaders()
+	w.checkStreams()
 	w.checkIntegrity()
 }
 

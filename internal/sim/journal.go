@@ -23,6 +23,8 @@ type journal struct {
 	flows   []*flow
 	unknown []*command
 	readers []reader
+	said    []said
+	tailers []*tailer
 	deletes bool // something was deleted, or tried to
 }
 
@@ -57,7 +59,8 @@ type lease struct {
 	j        *job
 	f        core.Fence
 	instance string
-	left     bool // a command that leaves it was sent
+	left     bool  // a command that leaves it was sent
+	calls    int64 // that appended frames
 }
 
 type grant struct {

@@ -40,7 +40,9 @@ type kind struct {
 }
 
 // Draw draws the plan of a history with so many commands. Each history has some of the features, so that those that it has meet more often.
-func Draw(seed uint64, commands int) Plan {
+func Draw(seed uint64, commands int) Plan { return draw(seed, commands).withStreams() }
+
+func draw(seed uint64, commands int) Plan {
 	r := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // G404: a history is repeated from its seed
 	p := Plan{Seed: seed, Processes: 2 + r.IntN(2)}
 	var some []kind

@@ -32,7 +32,7 @@ func Run(p Plan, trace bool) Result {
 	w.prepare()
 	w.prepareLimits()
 	do := map[string]func(*World, *rand.Rand){}
-	for _, k := range kinds() {
+	for _, k := range append(kinds(), streaming()...) {
 		do[k.name] = k.do
 	}
 	for _, m := range p.Moves {

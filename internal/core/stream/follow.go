@@ -171,6 +171,9 @@ func (f *Follower) settle(h *History) {
 	case c.Place == AtClosed && h.End.Outcome != "":
 	case c.Place == AtClosed && h.RunFrom > 0: // the execution was replayed since
 		f.cursor = AttemptEndCursor(h.RunFrom-1, 0)
+		if last := h.find(h.RunFrom - 1); last != nil { // the cursor is handed out, and must be the attempt's own when it comes back
+			f.cursor = last.end()
+		}
 	case c.Place == AtClosed || newest == nil:
 		f.cursor = Cursor{}
 	case c.Place == AtEnd || c.inAttempt() && c.Attempt > newest.Index:

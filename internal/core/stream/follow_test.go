@@ -395,6 +395,25 @@ func TestE18_E19_E21_where_a_reader_goes_on(t *testing.T) {
 	}
 }
 
+// A reader that keeps nothing but its cursor between two pages once read the last run again: the cursor that it got had no number.
+func TestE16_E21_the_cursor_of_a_reader_who_was_at_the_end_holds_over_a_replay(t *testing.T) {
+	t.Parallel()
+	x := &execution{}
+	x.start()
+	x.say(3)
+	x.end()
+	x.replay()
+	for _, what := range []Following{Latest, Every} {
+		f := NewFollower(what, Cursor{Place: AtClosed})
+		for range 3 {
+			if step := f.Next(&x.History); step.Kind != StepWait || f.Cursor().String() != "0-3-end" {
+				t.Errorf("%v: step %d at %s", what, step.Kind, f.Cursor())
+			}
+			f = NewFollower(what, f.Cursor())
+		}
+	}
+}
+
 func TestE18_a_reader_at_the_last_frame_is_told_of_the_close_before_the_next_start(t *testing.T) {
 	t.Parallel()
 	x := &execution{}
