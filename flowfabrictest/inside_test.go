@@ -149,12 +149,12 @@ func (f *failing) Errorf(format string, args ...any) {
 func TestU154_a_call_that_would_wait_forever_fails_the_test_with_the_reason(t *testing.T) {
 	t.Parallel()
 	env := New(t)
-	inner := &failing{TB: t, said: make(chan string, 8)}
-	env.tb, env.stuckAfter = inner, 50*time.Millisecond
 	run, err := flowfabric.Kind[string, string]("later").Submit(t.Context(), env.Client, "x", flowfabric.SubmitOptions{Delay: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
+	inner := &failing{TB: t, said: make(chan string, 8)}
+	env.tb, env.stuckAfter = inner, 50*time.Millisecond // only now: a call that goes through may take longer on a busy host
 	if _, err := run.Result(t.Context()); err == nil || !strings.Contains(err.Error(), "call Advance first") {
 		t.Errorf("Result: %v", err)
 	}
