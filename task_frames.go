@@ -174,7 +174,7 @@ func (o *outbox) call(frames []NewFrame, number int64) error {
 		return t.gone()
 	}
 	if causeOf(err) == nil && o.ctx.Err() == nil {
-		t.Logger().Warn("flowfabric: frames were not accepted", "frames", len(frames), "error", err)
+		t.Logger().Warn("flowfabric: frames were not accepted", "error", err)
 	}
 	return err
 }

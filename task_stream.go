@@ -3,6 +3,7 @@ package flowfabric
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -112,12 +113,12 @@ func checkFrame(f *NewFrame) error {
 			err = problem
 		}
 	}
-	if err == nil {
-		return nil
+	var refusal *Error
+	if errors.As(api.AsError(err), &refusal) {
+		refusal.Field = strings.TrimPrefix(refusal.Field, "frames[0].")
+		return refusal
 	}
-	refusal := *api.AsError(err).(*Error) //nolint:errorlint // AsError returns one
-	refusal.Field = strings.TrimPrefix(refusal.Field, "frames[0].")
-	return &refusal
+	return nil
 }
 
 // Bounds of the frame of a panic.

@@ -3,6 +3,7 @@ package flowfabric_test
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
+	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/ops"
 )
@@ -352,7 +354,8 @@ func TestE1_a_frame_that_is_refused_on_its_own_takes_no_other_with_it(t *testing
 				t.Errorf("%v, want %s", err, code)
 			}
 		}
-		if err := out.Send(flowfabric.NewFrame{Mode: "sometimes"}); flowfabric.CodeOf(err) != "invalid_frame" || err.(*flowfabric.Error).Field != "mode" {
+		var mode *flowfabric.Error
+		if err := out.Send(flowfabric.NewFrame{Mode: "sometimes"}); !errors.As(err, &mode) || mode.Code != "invalid_frame" || mode.Field != "mode" {
 			t.Errorf("a mode that there is none of: %v", err)
 		}
 		fmt.Fprint(out, "fine")
@@ -388,6 +391,27 @@ func TestU143_a_writer_ends_with_the_cause_of_the_lost_lease(t *testing.T) {
 			t.Errorf("Write = %v, Flush = %v; nothing is left to flush", got[0], got[1])
 		}
 		if got := said(w.framesOf(t, run.ID(), 0)); got != "before" {
+			t.Errorf("stored is %q", got)
+		}
+	})
+}
+
+func TestU137_what_was_flushed_before_a_transaction_is_stored_before_the_end_in_it(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, w *world) {
+		own := openBooks(t, w)
+		w.telling(t, func(ctx context.Context, task *flowfabric.Task, out *flowfabric.StreamWriter) (string, error) {
+			fmt.Fprint(out, "nearly done")
+			if err := out.Flush(); err != nil {
+				return "", err
+			}
+			return "", own.in(ctx, func(tx *sql.Tx) error { return embedded.CompleteSQLTx(ctx, tx, task, "done") })
+		})
+		run := w.told(t)
+		if got := must[string](t)(run.Result(inTime(t))); got != "done" {
+			t.Errorf("the result is %q", got)
+		}
+		if got := said(w.framesOf(t, run.ID(), 0)); got != "nearly done" {
 			t.Errorf("stored is %q", got)
 		}
 	})
