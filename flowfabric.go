@@ -56,6 +56,9 @@
 // the execution decides about a retry; [Permanent] forbids one, [RetryAfter] sets its delay, [Category] names the failure. An
 // error that wraps [ErrParked], as [Task.Delay] and [Task.HandBack] return it, does not end the attempt.
 //
+// While it works, a handler can write text, frames and a summary document to the stream of its attempt with [Task.Stream];
+// [Run.Frames] follows what the attempts say, until the execution ends.
+//
 // # Inspection and control
 //
 // The other calls of a client are in groups: [Client.Executions] lists, counts and returns executions, [Client.Operate] replays,

@@ -86,7 +86,7 @@ func openLogged(t testing.TB, url string, book *logBook, level slog.Level, hooks
 }
 
 // talk does what has secrets and payloads in it, over HTTP with a key, and returns what no log may show.
-func talk(t testing.TB, c *flowfabric.Client, book *logBook, level slog.Level) (id flowfabric.ID, hidden []string) {
+func chat(t testing.TB, c *flowfabric.Client, book *logBook, level slog.Level) (id flowfabric.ID, hidden []string) {
 	t.Helper()
 	ctx := inTime(t)
 	key := must[*api.NewAPIKey](t)(c.Admin().APIKeys().Create(ctx, api.APIKeySettings{
@@ -129,7 +129,7 @@ func TestU217_no_log_has_payloads_or_secrets_in_it(t *testing.T) {
 			t.Parallel()
 			book := &logBook{}
 			c := openLogged(t, address(t), book, slog.LevelDebug, engine.Hooks{})
-			_, hidden := talk(t, c, book, slog.LevelDebug)
+			_, hidden := chat(t, c, book, slog.LevelDebug)
 			for _, text := range hidden {
 				if strings.Contains(book.String(), text) {
 					t.Errorf("the log has %q in it:\n%s", text, book)
@@ -149,7 +149,7 @@ func TestU217_at_info_requests_are_not_logged_and_audit_rows_are(t *testing.T) {
 			t.Parallel()
 			book := &logBook{}
 			c := openLogged(t, address(t), book, slog.LevelInfo, engine.Hooks{})
-			id, _ := talk(t, c, book, slog.LevelInfo)
+			id, _ := chat(t, c, book, slog.LevelInfo)
 			if got := book.lines(t, "request"); len(got) > 0 {
 				t.Errorf("%v", got)
 			}

@@ -49,6 +49,7 @@ func (r *runner) runTask(ctx context.Context, t *Task) {
 			r.finish(traced, t, span, Payload{}, errors.New("the handler ended its goroutine"))
 		}
 		cancel(nil)
+		t.stopStream()
 		r.vacate(t)
 	}()
 	result, err := r.call(handling, t)
@@ -68,7 +69,9 @@ func (r *runner) call(ctx context.Context, t *Task) (result Payload, err error) 
 	}
 	defer func() {
 		if what := recover(); what != nil {
-			t.Logger().Error("flowfabric: a handler panicked", "panic", what, "stack", string(debug.Stack()))
+			stack := debug.Stack()
+			t.Logger().Error("flowfabric: a handler panicked", "panic", what, "stack", string(stack))
+			t.streamPanic(ctx, what, stack)
 			err = Category(categoryPanic, fmt.Errorf("panic: %v", what))
 		}
 	}()
@@ -132,7 +135,7 @@ func (t *Task) logFailure(item api.WorkItem, answer api.WorkAnswer) {
 // it accepts, so that the execution need not wait until the lease expires. It returns the command that was sent last.
 func (r *runner) endWith(ctx context.Context, t *Task, item api.WorkItem) (api.WorkItem, api.WorkAnswer) {
 	item.ID, item.Lease = t.claimed.ID, t.claimed.Lease
-	answer := r.sendUntilAnswered(ctx, t, item)
+	answer := r.sendAfterStream(ctx, t, item)
 	if errors.Is(answer.Err, ErrInvalid) {
 		item = refused(item, answer.Err)
 		answer = r.sendUntilAnswered(ctx, t, item)
@@ -176,6 +179,15 @@ func (r *runner) sendUntilAnswered(ctx context.Context, t *Task, item api.WorkIt
 			return answer
 		}
 	}
+}
+
+// sendAfterStream is sendUntilAnswered for a command that ends the lease: it comes after what the handler has written to the stream.
+// If it is not known whether that is stored, a command that tells of what the handler has done is not sent.
+func (r *runner) sendAfterStream(ctx context.Context, t *Task, item api.WorkItem) api.WorkAnswer {
+	if err := t.settleStream(ctx); err != nil && item.Op != api.OpRelease && item.Op != api.OpFail {
+		return api.WorkAnswer{Err: err}
+	}
+	return r.sendUntilAnswered(ctx, t, item)
 }
 
 // awaitAgain waits before the next try of a call that was not answered. It returns false if there is none: the call was answered,

@@ -41,6 +41,8 @@ type Task struct {
 	joined atomic.Bool            // a transaction of the handler may hold the execution: its lease is renewed apart from others
 	left   atomic.Pointer[api.Op] // the ending that was left in a transaction; nil: none
 
+	out atomic.Pointer[outbox] // what the handler writes to the stream; nil: it has written nothing
+
 	leaving sync.RWMutex // held while a command that may give the lease back is being sent
 
 	fetch func(name string) (Payload, error) // reads a named input that was not included in the claim, in the handler's context
@@ -180,7 +182,7 @@ func (t *Task) leave(ctx context.Context, item api.WorkItem) (api.WorkAnswer, er
 		return api.WorkAnswer{}, t.gone()
 	}
 	item.ID, item.Lease = t.claimed.ID, t.claimed.Lease
-	answer := t.runner.sendUntilAnswered(context.WithoutCancel(ctx), t, item)
+	answer := t.runner.sendAfterStream(context.WithoutCancel(ctx), t, item)
 	switch cause := causeOf(answer.Err); {
 	case answer.Err == nil && (answer.Outcome == api.WaitAlreadySatisfied || answer.Outcome == api.ChildrenReady):
 		t.state.CompareAndSwap(taskEnding, taskRuns)

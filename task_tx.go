@@ -113,6 +113,11 @@ func (t *Task) leaveIn(ctx context.Context, leave transport.LeaveTx, item api.Wo
 	if err := item.Result.Problem("result"); err != nil {
 		return api.WorkAnswer{}, err
 	}
+	if item.Op != api.OpStep {
+		if err := t.settleStreamIn(ctx); err != nil {
+			return api.WorkAnswer{}, err
+		}
+	}
 	t.joined.Store(true)
 	answer, err := leave(ctx, t.runner.client.conn, item, look)
 	if err != nil {

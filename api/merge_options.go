@@ -77,5 +77,6 @@ func (p *Policy) merged(more *Policy) *Policy {
 	replace(&all.Retention, more.Retention)
 	replace(&all.Suspension, more.Suspension)
 	replace(&all.MaxSignals, more.MaxSignals)
+	replace(&all.Stream, more.Stream)
 	return &all
 }

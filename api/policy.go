@@ -56,6 +56,8 @@ type Policy struct {
 	Suspension SuspensionPolicy
 	// MaxSignals is how many signals the execution accepts; 0: 1000, at most 100,000.
 	MaxSignals int
+	// Stream says which frames of an attempt are kept.
+	Stream StreamPolicy
 
 	text   []byte // the JSON it was read from, nil when it was not
 	unread bool   // the fields are not filled in from text
@@ -165,6 +167,7 @@ type policyJSON struct {
 	Retention   Retention          `json:"retention_ms,omitzero"`
 	Suspension  suspensionJSON     `json:"suspension_policy,omitzero"`
 	MaxSignals  int                `json:"max_signals_per_execution,omitempty"`
+	Stream      streamJSON         `json:"stream_policy,omitzero"`
 }
 
 type suspensionJSON struct {
@@ -259,7 +262,7 @@ func (p *Policy) check() error {
 	if p == nil {
 		return nil
 	}
-	if r := p.Retry; r != nil && !r.finite() {
+	if r := p.Retry; r != nil && !r.finite() || !finite(p.Stream.BestEffort.Alpha) {
 		return Errorf(string(base.CodeInvalidPolicy), "the policy does not encode").At("policy", "a number must not be infinite or NaN")
 	}
 	return Within("policy", CheckResets(p.Budgets))
@@ -317,6 +320,7 @@ func fieldsOf(text []byte) *Policy {
 		AttemptTimeout: w.Timeouts.Attempt, Deadline: w.Timeouts.Execution, LeaseGrace: w.LeaseGrace, MaxReclaims: countGiven(w.MaxReclaims),
 		MaxReplays: countGiven(w.MaxReplays), FairnessKey: w.FairnessKey, Quotas: w.Quotas, SlotsWhileWaiting: w.Slots, BudgetIDs: w.BudgetIDs,
 		Estimate: w.Estimate, Budgets: w.Budgets, DedupWindow: w.DedupWindow, Retention: w.Retention.Normalized(), Suspension: SuspensionPolicy(w.Suspension), MaxSignals: w.MaxSignals,
+		Stream: w.Stream.policy(),
 	}
 	if w.Routing != nil {
 		p.Capabilities = w.Routing.Capabilities
@@ -352,6 +356,7 @@ func (p *Policy) json() *policyJSON {
 		Retry: p.Retry.json(), Timeouts: timeoutsJSON{p.AttemptTimeout, p.Deadline}, LeaseGrace: p.LeaseGrace, MaxReclaims: countOrDefault(p.MaxReclaims),
 		MaxReplays: countOrDefault(p.MaxReplays), FairnessKey: p.FairnessKey, Quotas: p.Quotas, Slots: p.SlotsWhileWaiting, BudgetIDs: p.BudgetIDs,
 		Estimate: p.Estimate, Budgets: p.Budgets, DedupWindow: p.DedupWindow, Retention: p.Retention.Normalized(), Suspension: suspensionJSON(p.Suspension), MaxSignals: p.MaxSignals,
+		Stream: p.Stream.json(),
 	}
 	if len(p.Capabilities) > 0 {
 		w.Routing = &routingJSON{p.Capabilities}

@@ -98,6 +98,53 @@ type AttemptStream struct {
 	ClosedReason string    `json:"closed_reason,omitempty" doc:"How the attempt ended."`
 }
 
+// StreamPolicy says which frames of an attempt are kept. Each mode is trimmed by itself, and all frames go with their execution.
+// Summary documents are kept, with their newest 64 patches.
+type StreamPolicy struct {
+	MaxFrames  int    // durable frames; 0: 10,000, at most 1,000,000
+	MaxBytes   int64  // bytes of durable frames; 0: 64 MiB, 64 KiB to 1 GiB
+	OnFull     string // StreamDropsOldest (default) or StreamRefuses
+	BestEffort BestEffortPolicy
+}
+
+// Values of StreamPolicy.OnFull.
+const (
+	StreamDropsOldest = "drop_oldest" // the oldest durable frames are dropped
+	StreamRefuses     = "refuse"      // new ones are refused: stream_full
+)
+
+// BestEffortPolicy says which best-effort frames are kept: as many as come in twice TTL at the current rate, within the bounds,
+// and none that is older than twice TTL.
+type BestEffortPolicy struct {
+	TTL     time.Duration // 0: 30 seconds, 1 second to 10 minutes
+	Floor   int           // frames; 0: 64, at most 16,384
+	Ceiling int           // frames; 0: 16,384, at most 65,536
+	Alpha   float64       // weight of the last append in the rate, up to 1; 0: 0.2
+}
+
+// streamJSON is the StreamPolicy in JSON.
+type streamJSON struct {
+	MaxFrames  int            `json:"max_frames,omitempty"`
+	MaxBytes   int64          `json:"max_bytes,omitempty"`
+	OnFull     string         `json:"on_full,omitempty"`
+	BestEffort bestEffortJSON `json:"best_effort,omitzero"`
+}
+
+type bestEffortJSON struct {
+	TTL     time.Duration `json:"ttl_ms,omitempty"`
+	Floor   int           `json:"floor,omitempty"`
+	Ceiling int           `json:"ceiling,omitempty"`
+	Alpha   float64       `json:"alpha,omitempty"`
+}
+
+func (s streamJSON) policy() StreamPolicy {
+	return StreamPolicy{s.MaxFrames, s.MaxBytes, s.OnFull, BestEffortPolicy(s.BestEffort)}
+}
+
+func (s StreamPolicy) json() streamJSON {
+	return streamJSON{s.MaxFrames, s.MaxBytes, s.OnFull, bestEffortJSON(s.BestEffort)}
+}
+
 // MarshalJSON writes the frame as the HTTP API takes it.
 func (f NewFrame) MarshalJSON() ([]byte, error) { return jsonx.Marshal(&f) }
 

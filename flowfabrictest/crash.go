@@ -14,8 +14,8 @@ type CrashPoint struct {
 }
 
 // BeforeCommit is the point before a transaction with that command commits: the command has no effect. Commands have the names of
-// the API: submit, claim, step, complete, fail, delay, release, suspend, signal, approve, heartbeat, register, cancel, replay and
-// so on; wake is the engine's own command for due timers.
+// the API: submit, claim, step, append_frames, complete, fail, delay, release, suspend, signal, approve, heartbeat, register,
+// cancel, replay and so on; wake is the engine's own command for due timers.
 func BeforeCommit(command string) CrashPoint { return CrashPoint{"before commit", command} }
 
 // AfterCommit is the point after a transaction with that command has committed, but before it is answered.

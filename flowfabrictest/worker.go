@@ -126,6 +126,14 @@ func (k *link) Here() *inprocess.Engine {
 	return here.Here()
 }
 
+// EndIfDead ends the goroutine of a handler whose worker has crashed.
+func (k *link) EndIfDead() {
+	k.shift.process.env.done.Add(1) // the handler may wait from here on
+	if k.shift.life.Err() != nil {
+		runtime.Goexit()
+	}
+}
+
 // Do passes operations on unless the worker has crashed. A handler that creates a link when its worker crashes ends here.
 func (k *link) Do(ctx context.Context, op *wire.Operation, request, answer any, how transport.Options) error {
 	if op.Method == http.MethodGet {

@@ -139,7 +139,8 @@ func withGrant[Ans any](ctx context.Context, via transport.Transport, call wire.
 // Codes of an item: fence_required, partial_fence, stale_lease, lease_expired, lease_revoked, execution_not_active,
 // execution_not_found, invalid_argument, payload_too_large, step_limit_exceeded; for suspend and waitpoint also those of
 // Task.Suspend and Task.NewWaitpoint; for spawn and wait_children those of Task.Spawn and Task.WaitForChildren; with Usage also
-// invalid_usage, reserved_dimension, amount_out_of_range, for usage idempotency_conflict.
+// invalid_usage, reserved_dimension, amount_out_of_range, for usage idempotency_conflict; for frames invalid_frame, reserved_name,
+// frame_too_large, batch_too_large, stale_append, invalid_patch, patch_too_deep, summary_too_large, stream_full.
 func (w Work) Do(ctx context.Context, items ...api.WorkItem) ([]api.WorkAnswer, error) {
 	if n := len(items); n > wire.MaxWorkItems {
 		return nil, calls.Refuse(base.CodeBatchTooLarge, "%d items, at most %d", n, wire.MaxWorkItems).At("items", "send them in several calls")

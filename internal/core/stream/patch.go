@@ -18,7 +18,7 @@ func edit(d *Document) *editor {
 
 // apply applies one patch (E9, E10): invalid_patch, patch_too_deep, summary_too_large. After an error the editor must not be used any more.
 func (e *editor) apply(patch []byte) *base.Error {
-	if err := checkPatch(patch); err != nil {
+	if err := CheckPatch(patch); err != nil {
 		return err
 	}
 	e.root.merge(readObject(patch))
@@ -31,8 +31,8 @@ func (e *editor) apply(patch []byte) *base.Error {
 	return nil
 }
 
-// checkPatch checks what can be said of a patch without the document: invalid_patch unless it is a JSON object in valid UTF-8, patch_too_deep.
-func checkPatch(patch []byte) *base.Error {
+// CheckPatch checks what can be said of a patch without the document: invalid_patch unless it is a JSON object in valid UTF-8, patch_too_deep.
+func CheckPatch(patch []byte) *base.Error {
 	depth, ok := checkObject(patch)
 	if !ok {
 		return base.Errorf(base.CodeInvalidPatch, "must be a JSON object in valid UTF-8").
