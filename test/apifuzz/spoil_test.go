@@ -171,7 +171,7 @@ func compressed(d *drawer, r *request) bool {
 // hugeBody is above every limit but those of lists of work.
 func hugeBody(d *drawer, r *request) bool {
 	switch r.o.id {
-	case wire.StartBulk.ID, wire.HeartbeatWorker.ID, wire.SubmitExecutions.ID, wire.SendWork.ID, wire.PutStep.ID, wire.ApproveExecution.ID,
+	case wire.StartBulk.ID, wire.HeartbeatWorker.ID, wire.SubmitExecutions.ID, wire.SendWork.ID, wire.PutStep.ID, wire.ApproveExecution.ID, wire.AppendFrames.ID,
 		wire.SubmitFlow.ID, wire.ExtendFlow.ID, wire.SpawnChildren.ID:
 		return false // up to 96 MiB: see announced
 	}

@@ -54,6 +54,7 @@ func (f *fuzzer) tend() {
 		ids = append(ids, textIn(f.do(wire.SubmitExecution.Operation, "", body), "execution_id"))
 	}
 	f.do(wire.ClaimWork.Operation, "", `{"worker_id":"w","worker_instance_id":"w-1","lanes":["default"],"max":3,"lease_ttl_ms":60000}`)
+	f.tendStreams()
 	f.do(wire.HoldExecution.Operation, ids[3], `{"reason":"later"}`)
 	f.do(wire.CancelExecution.Operation, ids[4], `{"reason":"not wanted"}`)
 	f.end(wire.CompleteExecution.Operation, `{"result":1,"lease":%s}`, "succeeded")
@@ -63,6 +64,13 @@ func (f *fuzzer) tend() {
 	f.tendFlows()
 	f.tendGrants()
 	f.do(wire.CreateAPIKey.Operation, "", `{"name":"spare","roles":["read"],"namespaces":["default"]}`) // others are revoked by now
+}
+
+// tendStreams makes the newest attempts say something.
+func (f *fuzzer) tendStreams() {
+	for _, held := range f.mem.leases[max(0, len(f.mem.leases)-3):] {
+		f.do(wire.AppendFrames.Operation, held.execution, `{"frames":[{"payload_text":"a"},{"type":"log","mode":"best_effort"},{"mode":"summary","payload":{"n":1}}],"lease":`+string(held.text)+`}`)
+	}
 }
 
 // tendGrants makes grants that can be claimed, verified and returned.
