@@ -223,7 +223,6 @@ func whole(text []byte) int {
 
 // streamOf starts to send the standard error of a task's program. finish returns when all of it is stored.
 func (p *Program) streamOf(task context.Context, t *flowfabric.Task) (l *lines, finish func()) {
-	const notStored = "standard error is not stored any more; the program is not affected"
 	ctx, cancel := context.WithCancel(context.WithoutCancel(task)) // what the program says after a cancel is sent, too
 	l = newLines(func(ctx context.Context, frames []api.NewFrame, seq int64) error {
 		answers, err := p.Do(ctx, api.WorkItem{Op: api.OpFrames, ID: t.ID(), Lease: t.Lease(), Frames: frames, ClientSeq: &seq})
@@ -236,7 +235,7 @@ func (p *Program) streamOf(task context.Context, t *flowfabric.Task) (l *lines, 
 			_ = t.Renew(task) // the worker learns of it, and ends the program as for every lost lease
 			return
 		}
-		t.Logger().Warn(notStored, "error", err)
+		t.Logger().Warn("standard error is no longer stored", "error", err)
 	})
 	go l.run(ctx)
 	return l, func() {
@@ -245,7 +244,7 @@ func (p *Program) streamOf(task context.Context, t *flowfabric.Task) (l *lines, 
 			limit = lastWords
 		}
 		if !l.close(limit, cancel) {
-			t.Logger().Warn(notStored, "error", fmt.Sprintf("the server did not answer for %s", limit))
+			t.Logger().Warn("the end of standard error was not stored", "error", fmt.Sprintf("the server did not answer for %s", limit))
 		}
 	}
 }
