@@ -238,7 +238,7 @@ func (s *session) watchSummary(ctx context.Context, c *flowfabric.Client, id flo
 					break // Follow waits until the server is back
 				}
 				if err == nil {
-					shown, attempt, err = found.Version, found.Attempt, s.printSummary(found)
+					shown, attempt, err = found.Version, found.Attempt, s.printAgain(found)
 				}
 				if err != nil {
 					return err
@@ -259,7 +259,17 @@ func (s *session) watchSummary(ctx context.Context, c *flowfabric.Client, id flo
 	return nil
 }
 
-// printSummary prints a summary document, indented; for programs with its version and times. A terminal that shows each version is cleared before.
+// printAgain prints a version of a summary document. A terminal is cleared before.
+func (s *session) printAgain(found *api.StreamSummary) error {
+	if s.printer.Terminal {
+		if _, err := fmt.Fprint(s.Out, clearScreen); err != nil {
+			return err
+		}
+	}
+	return s.printSummary(found)
+}
+
+// printSummary prints a summary document, indented; for programs with its version and times.
 func (s *session) printSummary(found *api.StreamSummary) error {
 	p := s.printer
 	if p.JSON || p.Quiet || p.Template != nil {

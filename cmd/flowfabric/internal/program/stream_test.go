@@ -24,11 +24,10 @@ type stored struct {
 	frames []api.NewFrame
 	last   int64
 	calls  int
-	answer func(call int) error                   // before anything is stored; nil: all is well
-	lose   func(call int) error                   // after it was stored
-	hang   func(ctx context.Context, call int)    // before the answer
-	most   int                                    // bytes of the largest call
-	check  func(frames []api.NewFrame, seq int64) // nil: nothing
+	answer func(call int) error                // before anything is stored; nil: all is well
+	lose   func(call int) error                // after it was stored
+	hang   func(ctx context.Context, call int) // before the answer
+	most   int                                 // bytes of the largest call
 }
 
 func (s *stored) send(ctx context.Context, frames []api.NewFrame, seq int64) error {
@@ -70,6 +69,12 @@ func (s *stored) got() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.text.String()
+}
+
+func (s *stored) called() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.calls
 }
 
 // speaking runs what is sent to a stream in a bubble of virtual time. finish returns when all is stored, or false.
@@ -126,8 +131,8 @@ func TestU175_a_character_is_not_cut_and_bytes_are_sent_as_they_are(t *testing.T
 	speaking(t, s, func(l *lines, finish func() bool) {
 		write(t, l, "10 \xe2\x82")
 		time.Sleep(time.Minute)
-		if s.calls > 1 || s.got() != "10 " {
-			t.Errorf("%d calls, %q", s.calls, s.got())
+		if calls := s.called(); calls > 1 || s.got() != "10 " {
+			t.Errorf("%d calls, %q", calls, s.got())
 		}
 		write(t, l, "\xac\n")
 		time.Sleep(time.Second)
