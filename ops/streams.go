@@ -2,15 +2,12 @@ package ops
 
 import (
 	"context"
-	"errors"
-	"iter"
 	"strconv"
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/calls"
 
 	"github.com/flowfabric/flowfabric/api"
-	"github.com/flowfabric/flowfabric/internal/backoff"
 	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/transport"
@@ -81,57 +78,6 @@ func (f FrameFilter) fields(after string, limit int) wire.FrameFields {
 		fields.Limit = &limit
 	}
 	return fields
-}
-
-// FollowOptions say what of an execution is followed.
-type FollowOptions struct {
-	FrameFilter
-	All   bool   // every attempt in order; else the newest one, and each newer one from its start
-	After string // the id of the last frame that was seen; "": the start
-}
-
-// Follow returns the frames of an execution as its attempts send them, until the execution has ended or ctx ends; it then ends without an error.
-// Control frames are among them: attempt_started before the first frame of an attempt, attempt_closed, gap, and at the end closed. It keeps trying
-// through interruptions of the store. Keep Frame.ID to continue later.
-//
-// Codes: execution_not_found, invalid_cursor.
-func (s Streams) Follow(ctx context.Context, id api.ID, o ...FollowOptions) iter.Seq2[api.Frame, error] {
-	return func(yield func(api.Frame, error) bool) {
-		options, path, err := calls.Target(id, o)
-		if err != nil {
-			yield(api.Frame{}, err)
-			return
-		}
-		follow, after := "latest", options.After
-		if options.All {
-			follow = "all"
-		}
-		for try := 0; ctx.Err() == nil; {
-			request := &wire.FollowStreamsRequest{
-				ByID: path, Follow: follow, WaitFields: waitingFor(followPiece), FrameFields: options.fields(after, calls.FullPage),
-			}
-			page, err := transport.Call(ctx, s.via, wire.FollowStreams, request, transport.Options{Wait: followPiece})
-			switch {
-			case ctx.Err() != nil:
-				return
-			case err != nil && (!errors.Is(err, api.ErrUnavailable) || isClosed(err)):
-				yield(api.Frame{}, err)
-				return
-			case err != nil:
-				backoff.Pause(ctx, s.clock, max(backoff.Delay(try), api.RetryDelay(err)))
-				try++
-				continue
-			}
-			for _, frame := range page.Frames {
-				if !yield(frame, nil) || frame.Type == api.StreamClosed {
-					return
-				}
-			}
-			if try, after = 0, page.Next; after == "closed" {
-				return
-			}
-		}
-	}
 }
 
 // SummaryOptions say which summary document is read.

@@ -349,7 +349,7 @@ func (e *examples) subject(t *testing.T, command, line string) string {
 		return job.ID
 	case "flow":
 		return e.flow(t, line)
-	case "result", "wait", "delete", "replay", "attempts", "leases", "retain":
+	case "result", "wait", "delete", "replay", "attempts", "leases", "retain", "tail":
 		id := e.submit(t, "quick", "quick")
 		_, err := e.client.Wait(ctx, id)
 		check(t, err)

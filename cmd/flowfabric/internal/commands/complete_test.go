@@ -89,7 +89,8 @@ func TestU160_ids_lanes_kinds_workers_and_jobs_are_completed_from_the_server(t *
 	}
 	for line, want := range map[string]string{
 		"flow get ": bareID(flow.ID), "flow wait x ": bareID(flow.ID), "flow list --kind ": "release", "events --flow ": bareID(flow.ID),
-		"get ": bareID(submitted.ID), "cancel ": bareID(submitted.ID), "events ": bareID(submitted.ID), "wait ": bareID(submitted.ID),
+		"get ": bareID(submitted.ID), "cancel ": bareID(submitted.ID), "events ": bareID(submitted.ID), "wait ": bareID(submitted.ID), "tail ": bareID(submitted.ID),
+		"tail --attempt ": "latest", "tail --mode ": "best_effort", "tail --type ": "stderr",
 		"lanes pause ": "post", "list --lane ": "post", "submit --lane ": "post", "top --lane ": "post", "work --lane ": "post",
 		"submit ": "mail.send", "list --kind ": "mail.send", "count --kind ": "mail.send", "work --kind ": "mail.send", "top --kind ": "mail.send",
 		"workers get ": "host-17", "workers drain ": "host-17", "list --worker-instance-id ": "host-17",

@@ -202,7 +202,7 @@ flowfabric attempts 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 0 --json
 
 func (s *session) oneAttempt(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, which string) error {
 	index := ops.LatestAttempt
-	if which != "latest" {
+	if which != latestAttempt {
 		n, err := number("INDEX", which)
 		if err != nil {
 			return err

@@ -125,6 +125,18 @@ func payloadText(p flowfabric.Payload, size int) string {
 	return string(p.Data)
 }
 
+// streamText says how much an attempt has written to its stream, which may be more than is kept.
+func streamText(a *api.AttemptStream) string {
+	if a == nil || a.FrameCount == 0 {
+		return ""
+	}
+	unit := "frames"
+	if a.FrameCount == 1 {
+		unit = "frame"
+	}
+	return fmt.Sprintf("%d %s, %d bytes", a.FrameCount, unit, a.Bytes)
+}
+
 func (s *session) attemptView() show.View[api.Attempt] {
 	p := s.printer
 	type x = api.Attempt
@@ -135,6 +147,7 @@ func (s *session) attemptView() show.View[api.Attempt] {
 		{Name: "STARTED", Text: func(a x) string { return p.Time(a.StartedAt) }},
 		{Name: "ENDED", Text: func(a x) string { return p.Time(a.EndedAt) }},
 		{Name: "WORKER", Text: func(a x) string { return a.InstanceID }},
+		{Name: "STREAM", Text: func(a x) string { return streamText(a.Stream) }},
 		{Name: "FAILURE", Text: func(a x) string { return failureText(a.Failure) }},
 		{Name: "USAGE", Text: func(a x) string { return amountText(a.Usage) }, Wide: true},
 		{Name: "ID", Text: func(a x) string { return a.ID }, Wide: true},

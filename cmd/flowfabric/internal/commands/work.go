@@ -42,7 +42,8 @@ flowfabric work --kind upper --tasks 1 -- tr a-z A-Z
 flowfabric work --kind resize --lane images --concurrency 4 -- ./resize.sh
 flowfabric work --kind mail --capability smtp -- python3 mail.py
 `, cobra.MinimumNArgs(1), nil)
-	cmd.Long = "The command runs once per execution. Exit code 0 completes it, 75 requests a retry, any other code fails it permanently. The command\n" +
+	cmd.Long = "The command runs once per execution. Exit code 0 completes it, 75 requests a retry, any other code fails it permanently. What it writes\n" +
+		"to stderr goes to the stream of the attempt, which flowfabric tail prints, and to stderr of the worker. The command\n" +
 		"has FF_EXECUTION_ID, FF_ATTEMPT, FF_EFFECT_KEY, FF_LEASE and FF_SERVER in its environment, and TRACEPARENT, TRACESTATE and BAGGAGE if\n" +
 		"the work was submitted in a trace. It gets SIGTERM when the lease is lost, and is killed 10 seconds later. Ctrl-C waits for running\n" +
 		"commands; a second one gives the work back at once, a third one kills commands that are still running."
@@ -88,6 +89,7 @@ func (s *session) runWorker(ctx context.Context, c *flowfabric.Client, f workFla
 	})
 	p := &program.Program{
 		Command: command, Environ: s.Environ, Hidden: confidential, Server: server, ContentType: f.contentType, Stderr: &oneAtATime{w: s.Err}, MaxResult: maxResult,
+		Do: c.Work().Do,
 	}
 	count := &tally{limit: f.tasks, reached: enough}
 	w.Use(s.narrate(count))

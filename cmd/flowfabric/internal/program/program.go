@@ -20,6 +20,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 // Program is the program that is run for every task.
@@ -31,6 +32,8 @@ type Program struct {
 	ContentType string                 // of the result; "": JSON, text or bytes, detected
 	Stderr      io.Writer              // receives standard error of all tasks
 	MaxResult   int                    // bytes; a longer result fails the attempt
+	// Do sends commands under leases: standard error is sent to the stream of the attempt. nil: it is not.
+	Do func(ctx context.Context, items ...api.WorkItem) ([]api.WorkAnswer, error)
 
 	mu      sync.Mutex
 	running map[*exec.Cmd]chan struct{} // closed when the program has ended
@@ -62,7 +65,14 @@ func (p *Program) Handle(ctx context.Context, t *flowfabric.Task, in flowfabric.
 	tail := &lastBytes{w: p.Stderr}
 	cmd.Stderr = tail
 	cmd.Env = p.environ(t)
+	finish := func() {}
+	if p.Do != nil {
+		var stream *lines
+		stream, finish = p.streamOf(ctx, t)
+		tail.w = io.MultiWriter(p.Stderr, stream)
+	}
 	err := p.run(cmd)
+	finish() // before the attempt ends, and its stream with it
 	if kill != nil {
 		kill.Stop()
 	}

@@ -130,12 +130,9 @@ func (p *Printer) machine(v *view, item any) (done bool, err error) {
 	case p.Template != nil:
 		return true, p.fill(item)
 	case p.JSON:
-		data, err := json.Marshal(item)
-		if err != nil {
-			return true, err
-		}
-		_, err = fmt.Fprintf(p.Out, "%s\n", data)
-		return true, err
+		text := json.NewEncoder(p.Out)
+		text.SetEscapeHTML(false) // as the API writes it
+		return true, text.Encode(item)
 	case p.Quiet:
 		_, err = fmt.Fprintln(p.Out, v.id(item))
 		return true, err

@@ -4,12 +4,13 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // Visible escapes a text so that a terminal only displays it: characters that control the terminal, change the writing direction
-// or are invisible are replaced by their numbers. Line breaks and tabs stay.
+// or are invisible are replaced by their numbers, bytes that are not UTF-8 by U+FFFD. Line breaks and tabs stay.
 func Visible(text string) string {
-	if !strings.ContainsFunc(text, hidden) {
+	if utf8.ValidString(text) && !strings.ContainsFunc(text, hidden) {
 		return text
 	}
 	var b strings.Builder
@@ -36,4 +37,46 @@ func hidden(r rune) bool {
 	default:
 		return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
 	}
+}
+
+// screen makes what a program writes, part by part, visible. A return to the start of a line is a line break, so that nothing is overwritten.
+type screen struct {
+	rest     []byte // the beginning of a character whose end is in the next part
+	returned bool   // the last part ended with a return
+}
+
+// text returns what is shown of a part.
+func (s *screen) text(part []byte) string {
+	part = append(s.rest, part...)
+	whole := len(part) - unfinished(part)
+	s.rest = part[whole:]
+	text := string(part[:whole])
+	if text == "" {
+		return ""
+	}
+	if s.returned {
+		text = strings.TrimPrefix(text, "\n")
+	}
+	s.returned = whole > 0 && part[whole-1] == '\r'
+	return Visible(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text))
+}
+
+// end returns what is shown of a character that has no end.
+func (s *screen) end() string {
+	text := strings.ToValidUTF8(string(s.rest), "\uFFFD")
+	*s = screen{}
+	return text
+}
+
+// unfinished is the number of bytes at the end of a text that begin a character.
+func unfinished(text []byte) int {
+	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
+		if last := text[len(text)-n:]; utf8.RuneStart(last[0]) {
+			if utf8.FullRune(last) {
+				return 0
+			}
+			return n
+		}
+	}
+	return 0
 }

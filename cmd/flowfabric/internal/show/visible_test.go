@@ -18,6 +18,7 @@ func TestU156_what_steers_a_terminal_is_shown_and_not_done(t *testing.T) {
 		"\u009b2J\u0085":                  `\x9b2J\x85`,
 		"exe\u202egnp.\u2066x\u2069":      `exe\u202egnp.\u2066x\u2069`,
 		"in\u200bvisible\u2028\ufeff\x7f": `in\u200bvisible\u2028\ufeff\x7f`,
+		"no text\x9b2J\xff":               "no text\uFFFD2J\uFFFD",
 	} {
 		if got := Visible(text); got != want {
 			t.Errorf("%q is shown as %q, want %q", text, got, want)
