@@ -156,6 +156,16 @@ func TestE35_events_reads_those_of_single_executions(t *testing.T) {
 	})
 }
 
+func TestE17_streams_are_followed_poured_and_read(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, cfg Config) {
+		report := run(t, "streams", cfg, "append_to_reader", "read_beside_few", "read_beside_many")
+		if report.Samples[0].Counts["read_per_s"] == 0 {
+			t.Error("nothing was read")
+		}
+	})
+}
+
 // lossy is a client that says yes to a submit and forgets it.
 type lossy struct {
 	transport.Transport

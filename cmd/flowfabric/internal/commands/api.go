@@ -283,7 +283,7 @@ flowfabric export --lane mail --created-from 24h --include input,result
 `),
 	}
 	filter = newFilterFlags(cmd.Flags())
-	cmd.Flags().StringSliceVar(&include, "include", nil, "what to include: input, result, attempts, events")
+	cmd.Flags().StringSliceVar(&include, "include", nil, "what to include: input, result, attempts, signals, events, frames")
 	cmd.Flags().StringVar(&cursor, "cursor", "", "continue from this cursor of an earlier export")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		query, err := filter.query()
