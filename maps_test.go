@@ -44,7 +44,7 @@ var services = []place{
 	{capability: "cancel with source; priority; replay", here: []string{"cancel_execution", "set_priority", "replay_execution"}},
 	{capability: "revoke lease; reclaim", here: []string{"revoke_lease", "reclaim_execution", "claim_execution"}},
 	{capability: "worker asks for a grant", here: []string{"grant_work", "claim_grant", "return_grant"}},
-	{capability: "an attempt's stream and its summary", later: "frame"},
+	{capability: "an attempt's stream and its summary", here: []string{"append_frames", "read_stream", "follow_streams", "get_summary"}},
 	{capability: "create flow; add member; stage edge; apply edge; edge-group policy", here: []string{"submit_flow", "extend_flow", "seal_flow", "set_join", "get_join"}},
 	{capability: "cancel flow with policy, waiting or not; partial result", here: []string{"cancel_flow"}},
 	{capability: "describe flow, edges, list flows; flow tags", here: []string{

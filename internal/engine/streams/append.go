@@ -48,6 +48,9 @@ func (e *Streams) AppendFrames(ctx context.Context, c txn.Caller, id base.GivenI
 
 func (a *appendFrames) Name() string { return "append_frames" }
 
+// Yields says that commands of workers who do not talk are not to wait for those who do.
+func (a *appendFrames) Yields() {}
+
 // Carried is the lease under which the command is sent; nil: none.
 func (a *appendFrames) Carried() *core.Fence { return &a.fence }
 

@@ -26,6 +26,12 @@ type loadsMore interface {
 	More(u *Tx, w *store.Want)
 }
 
+// Yielding is a command of which only a few share a commit, because there may be many, and others must not wait for all of them.
+type Yielding interface {
+	Command
+	Yields()
+}
+
 // Request is a command on its way through a committer.
 type Request struct {
 	Command

@@ -153,8 +153,20 @@ func (c *committer) work(stopped bool) {
 	}
 }
 
-// take removes up to n requests from the head of the queue. mu is held.
+// yieldingAtMost is how many commands that yield a batch has. What they cost must stay small beside what a commit costs in any case.
+const yieldingAtMost = 128
+
+// take removes up to n requests from the head of the queue, and passes over commands that yield once there are enough of them. mu is held.
 func (c *committer) take(n int) []*Request {
+	yielding := 0
+	for _, r := range c.queue {
+		if _, yields := r.Command.(Yielding); yields {
+			yielding++
+		}
+	}
+	if yielding > yieldingAtMost {
+		return c.takeSome(n)
+	}
 	if len(c.queue) <= n {
 		batch := c.queue
 		c.queue = nil
@@ -162,6 +174,24 @@ func (c *committer) take(n int) []*Request {
 	}
 	batch := c.queue[:n:n]
 	c.queue = append([]*Request(nil), c.queue[n:]...)
+	return batch
+}
+
+// takeSome is take if more commands yield than a batch may have.
+func (c *committer) takeSome(n int) (batch []*Request) {
+	yielding, rest := 0, make([]*Request, 0, len(c.queue))
+	for _, r := range c.queue {
+		_, yields := r.Command.(Yielding)
+		if len(batch) == n || yields && yielding == yieldingAtMost {
+			rest = append(rest, r)
+			continue
+		}
+		if yields {
+			yielding++
+		}
+		batch = append(batch, r)
+	}
+	c.queue = rest
 	return batch
 }
 
