@@ -13,14 +13,16 @@ import (
 // readHeader bounds how long a client may take to send the head of a request.
 const readHeader = 10 * time.Second
 
-// Serve serves a handler on a free port of this machine until stop is called.
+// Serve serves a handler on a free port of this machine until stop is called. When ctx ends, the contexts of requests do.
 func Serve(ctx context.Context, handler http.Handler) (address string, stop func() error, err error) {
 	var listening net.ListenConfig
 	listener, err := listening.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", nil, err
 	}
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: readHeader}
+	server := &http.Server{
+		Handler: handler, ReadHeaderTimeout: readHeader, BaseContext: func(net.Listener) context.Context { return ctx },
+	}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
 	return "http://" + listener.Addr().String(), func() error {

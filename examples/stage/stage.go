@@ -26,7 +26,6 @@ import (
 type Story struct {
 	Name string // as in go run ./examples/NAME
 	Tell func(ctx context.Context, s *Stage) error
-	Part func(ctx context.Context, s *Stage) error // what a second process of the story does; nil: there is none
 }
 
 // Stage is the place where a story plays. Play fills in what is zero.
@@ -43,13 +42,16 @@ type Stage struct {
 	// again in the same place.
 	Name string
 
+	// Part is true in a process that Again has started: it does not tell the story, it plays the worker of it.
+	Part bool
+
 	points int
 }
 
 // PartVariable is set for a process that Again starts: to the name of the telling.
 const PartVariable = "FLOWFABRIC_STORY_PART"
 
-// Play tells a story, or plays the part of it that this process was started for.
+// Play tells a story, or in a process that Again has started the part of it.
 func Play(ctx context.Context, story Story, s Stage) error {
 	if s.Out == nil {
 		s.Out = os.Stdout
@@ -57,9 +59,9 @@ func Play(ctx context.Context, story Story, s Stage) error {
 	if s.Log == nil {
 		s.Log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
 	}
-	if part := os.Getenv(PartVariable); part != "" && story.Part != nil {
-		s.Name = part
-		return story.Part(ctx, &s)
+	if part := os.Getenv(PartVariable); part != "" {
+		s.Name, s.Part = part, true
+		return story.Tell(ctx, &s)
 	}
 	if s.Name == "" {
 		s.Name = story.Name + "-" + strings.ToLower(rand.Text()[:6])
@@ -88,6 +90,13 @@ func (s *Stage) Open(ctx context.Context) (*flowfabric.Client, error) {
 		return flowfabric.Connect(s.Server, flowfabric.ConnectConfig{APIKey: s.Key})
 	}
 	return embedded.Open(ctx, s.Store, embedded.Config{EngineConfig: flowfabric.EngineConfig{Logger: s.Log}})
+}
+
+// AgainOn is Again with another server: one that the story itself is.
+func (s *Stage) AgainOn(ctx context.Context, server string) *exec.Cmd {
+	there := *s
+	there.Store, there.Server = "", server
+	return there.Again(ctx)
 }
 
 // Again is this program once more, on the same stage, to play the part of the story.

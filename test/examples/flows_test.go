@@ -2,6 +2,7 @@ package examples
 
 import (
 	"context"
+	"encoding/json"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -139,10 +140,28 @@ func TestU240_the_first_good_answer_wins_and_who_still_thinks_is_cancelled(t *te
 			}
 		}
 		var best race.Answer
-		if err := all["chosen"].Result.Decode(&best); err != nil || best.Runner != "sound" || best.Tokens != 40 {
+		if err := all["chosen"].Result.Decode(&best); err != nil || best.Runner != "sound" || best.Tokens != 6 {
 			t.Errorf("%+v, %v", best, err)
 		}
+		wantStanding(t, c, all["sound"].ID, race.Standing{State: "done", Words: 6})
+		wantStanding(t, c, all["hasty"].ID, race.Standing{State: "knows nothing"})
+		if texts, ends := said(t, c, all["sound"].ID); !slices.Equal(texts, []string{best.Text}) || !slices.Equal(ends, []string{"attempt_success"}) {
+			t.Errorf("the winner has said %q and ended by %q", texts, ends)
+		}
 	})
+}
+
+// wantStanding fails the test on another summary document of a runner.
+func wantStanding(t *testing.T, c *flowfabric.Client, id flowfabric.ID, want race.Standing) {
+	t.Helper()
+	summary, err := c.Streams().Summary(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var standing race.Standing
+	if err := json.Unmarshal(summary.Document, &standing); err != nil || standing != want {
+		t.Errorf("%s, want %+v: %v", summary.Document, want, err)
+	}
 }
 
 // A chat endpoint answers for all runners: one of them wins, and none fails.

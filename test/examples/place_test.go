@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/embedded"
+	chat "github.com/flowfabric/flowfabric/examples/chat/story"
 	crash "github.com/flowfabric/flowfabric/examples/crash/story"
 	"github.com/flowfabric/flowfabric/examples/stage"
 	"github.com/flowfabric/flowfabric/flowfabrichttp"
@@ -33,7 +35,9 @@ func TestMain(m *testing.M) {
 		goleak.VerifyTestMain(tidy{cluster.Around(m)})
 		return
 	}
-	if err := stage.Run(careless(context.Background()), crash.Crash, os.Args[1:]); err != nil {
+	told, _ := strings.CutSuffix(os.Getenv(stage.PartVariable), "-told")
+	story := map[string]stage.Story{"crash": crash.Crash, "chat": chat.Chat, "live-page": livePage()}[told]
+	if err := stage.Run(careless(context.Background()), story, os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

@@ -15,8 +15,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/flowfabric/flowfabric"
-	live "github.com/flowfabric/flowfabric/examples/live-page/story"
 	shell "github.com/flowfabric/flowfabric/examples/shell-worker/story"
 	"github.com/flowfabric/flowfabric/examples/stage"
 	"github.com/flowfabric/flowfabric/internal/aptget"
@@ -148,27 +146,6 @@ func proxyTo(to *url.URL) http.Handler {
 	return &httputil.ReverseProxy{
 		FlushInterval: -1, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
 		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) },
-	}
-}
-
-// livePage is the story without staying.
-func livePage() stage.Story {
-	return stage.Story{Name: "live-page", Tell: func(ctx context.Context, s *stage.Stage) error { return live.Tell(ctx, s, false) }}
-}
-
-func TestU248_a_reader_of_the_stream_misses_nothing_over_a_break_and_a_reload(t *testing.T) {
-	t.Parallel()
-	everywhere(t, livePage(), func(t *testing.T, p *place) {
-		c := p.open(t, "default")
-		x := only(t, c, p.Name)
-		if x.Status != flowfabric.StatusSucceeded || x.RetryCount != 1 {
-			t.Errorf("%+v", x)
-		}
-		wantEvents(t, c, x.ID, "execution.submitted lease.acquired attempt.ended execution.ready lease.acquired execution.completed")
-	})
-	page, err := os.ReadFile("../../examples/live-page/story/page.html")
-	if lines := strings.Count(string(page), "\n"); err != nil || lines > 60 {
-		t.Errorf("the page has %d lines, want at most 60: %v", lines, err)
 	}
 }
 

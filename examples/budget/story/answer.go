@@ -7,7 +7,7 @@ import (
 
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
-	"github.com/flowfabric/flowfabric/examples/chat"
+	"github.com/flowfabric/flowfabric/examples/llm"
 )
 
 // Prompt is a question to a model.
@@ -38,7 +38,7 @@ func (d *desk) answer(ctx context.Context, t *flowfabric.Task, p Prompt) (string
 	case <-ctx.Done():
 		return "", ctx.Err()
 	}
-	reply, err := flowfabric.Step(ctx, t, "model", func(ctx context.Context) (chat.Reply, error) { return d.model(ctx, p) })
+	reply, err := flowfabric.Step(ctx, t, "model", func(ctx context.Context) (llm.Reply, error) { return d.model(ctx, p) })
 	if err != nil {
 		return "", err
 	}
@@ -51,7 +51,7 @@ func (d *desk) answer(ctx context.Context, t *flowfabric.Task, p Prompt) (string
 }
 
 // hear notes what came of a report.
-func (d *desk) hear(p Prompt, reply chat.Reply, r api.UsageReceipt) {
+func (d *desk) hear(p Prompt, reply llm.Reply, r api.UsageReceipt) {
 	said := fmt.Sprintf("%q took %d tokens: %s", p.Question, reply.Tokens, r.Outcome)
 	switch {
 	case r.Repeated():

@@ -1,5 +1,5 @@
-// Package story is the live-page example: a web page of sixty lines follows one run as it happens, by server-sent events, and
-// survives a reload.
+// Package story is the live-page example: a web page of sixty lines follows one run as it happens, by server-sent events: what the engine
+// does with it, and what its worker says. The page survives a reload and the death of the worker.
 package story
 
 import (
@@ -7,15 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"time"
+	"slices"
 
 	"github.com/flowfabric/flowfabric/examples/stage"
-)
-
-// The pace of the work: for the story, and for people who look.
-const (
-	quick = 200 * time.Millisecond
-	slow  = 1500 * time.Millisecond
+	"github.com/flowfabric/flowfabric/flowfabrichttp"
 )
 
 // Tell tells the story. With keep it goes on serving the page until the context ends.
@@ -25,11 +20,21 @@ func Tell(ctx context.Context, s *stage.Stage, keep bool) error {
 		return err
 	}
 	defer client.Close(context.WithoutCancel(ctx))
-	b := &bakery{Stage: s, client: client, pace: quick}
-	if keep {
-		b.pace = slow
+	if s.Part { // a process that may be killed
+		return newWorker(s, client, slow, lease).Run(ctx)
 	}
-	routes, err := b.routes()
+	server, stopServer, err := s.Served(ctx, client, flowfabrichttp.Config{Open: true})
+	if err != nil {
+		return err
+	}
+	b := &bakery{Stage: s, client: client, server: server}
+	defer b.kill()
+	return errors.Join(b.open(ctx, keep), stopServer())
+}
+
+// open serves the page while the story is told, or longer.
+func (b *bakery) open(ctx context.Context, keep bool) error {
+	routes, err := b.routes(ctx)
 	if err != nil {
 		return err
 	}
@@ -37,16 +42,20 @@ func Tell(ctx context.Context, s *stage.Stage, keep bool) error {
 	if err != nil {
 		return err
 	}
-	stopWorking := stage.Start(ctx, b.worker())
 	reader := &http.Client{Transport: &http.Transport{}}
 	err = b.follow(ctx, reader, address)
 	if keep && err == nil {
-		s.Say("The page stays at %s until Ctrl-C.", address)
-		<-ctx.Done()
+		if err = b.start(ctx); err == nil {
+			b.Say("The page stays at %s until Ctrl-C. Bake a cake there, and kill the worker.", address)
+			<-ctx.Done()
+		}
 	}
 	reader.CloseIdleConnections()
-	return errors.Join(err, stopWorking(), stopServing())
+	return errors.Join(err, stopServing())
 }
+
+// enough is how many bytes of the stream the page has when the worker is killed.
+const enough = 40
 
 // follow does what the page does, as far as that goes without a browser.
 func (b *bakery) follow(ctx context.Context, reader *http.Client, address string) error {
@@ -54,33 +63,32 @@ func (b *bakery) follow(ctx context.Context, reader *http.Client, address string
 	if err != nil {
 		return err
 	}
-	b.Say("A cake is being baked. The page %s/?run=%s follows it.", address, run.ID())
-	stream := address + "/flowfabric/v1/executions/" + string(run.ID()) + "/events?after=start"
-	var heard []event
-	until := func(last string) func(event) bool {
-		return func(e event) bool {
-			heard = append(heard, e)
-			b.Show("%s", e.kind)
-			return e.kind == last
-		}
-	}
-	if err := listen(ctx, reader, stream, "", until("lease.acquired")); err != nil {
+	if err := b.start(ctx); err != nil {
 		return err
 	}
-	b.Say("The connection breaks. The next one says which event was the last, and hears what came since.")
-	if err := listen(ctx, reader, stream, heard[len(heard)-1].id, until("execution.completed")); err != nil {
+	b.Say("A worker process bakes a cake. The page %s/?run=%s follows it.", address, run.ID())
+	seen := &screen{reader: reader, run: address + "/flowfabric/v1/executions/" + string(run.ID())}
+	if err := seen.follow(ctx, "lease.acquired", enough); err != nil {
 		return err
 	}
-	b.Say("The page is reloaded: it hears everything once more, from the beginning.")
-	again := 0
-	if err := listen(ctx, reader, stream, "", func(e event) bool { again++; return e.kind == "execution.completed" }); err != nil {
+	b.Show("%q %s", seen.events, seen.said)
+	b.kill()
+	b.Say("The worker is killed, and the connections break. The next ones say what they had last. Another worker takes over when the lease lapses (%s).", lease)
+	stopWorking := stage.Start(ctx, newWorker(b.Stage, b.client, quick, 0))
+	err = seen.follow(ctx, "execution.completed", all)
+	if err := errors.Join(err, stopWorking()); err != nil {
 		return err
 	}
-	if again != len(heard) {
-		return fmt.Errorf("after the reload there are %d events, before there were %d", again, len(heard))
+	b.Show("%q %s", seen.events, seen.said)
+	b.Say("The page is reloaded: it has everything once more, from the beginning.")
+	again := &screen{reader: reader, run: seen.run}
+	if err := again.follow(ctx, "execution.completed", all); err != nil {
+		return err
 	}
-	b.Show("%d events, as before", again)
+	if !slices.Equal(again.events, seen.events) || again.said != seen.said {
+		return fmt.Errorf("after the reload there are %q and %q, before there were %q and %q", again.events, again.said, seen.events, seen.said)
+	}
 	result, err := run.Result(ctx)
-	b.Show("%s: %s", run.ID(), result)
+	b.Show("%d events and %d bytes of text, as before; the result is: %s", len(again.events), len(again.said), result)
 	return err
 }

@@ -1,15 +1,17 @@
-// Package story is the race example: five models are asked one question, in one flow. The first good answer wins, an answer that is none
-// does not count, and who is still thinking is cancelled. The example's own program tells it, and so does flowfabric demo.
+// Package story is the race example: five models are asked one question, in one flow, and stream their answers. The first good answer
+// wins, an answer that is none does not count, and who is still thinking is cancelled. The example's own program tells it, and so does flowfabric demo.
 package story
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/examples/llm"
 	"github.com/flowfabric/flowfabric/examples/stage"
 )
 
@@ -67,9 +69,33 @@ func Tell(ctx context.Context, s *stage.Stage, model Model) error {
 	return errors.Join(c.run(ctx), stop())
 }
 
+// Standing is the summary document of a runner: how far it is.
+type Standing struct {
+	State string `json:"state,omitempty"` // left out where it does not change
+	Words int    `json:"words"`
+}
+
+// counter keeps the standing of a runner while it writes its answer.
+type counter struct {
+	*flowfabric.StreamWriter
+	words int
+}
+
+// Write writes a word, or a few of them, and counts them in the summary document.
+func (c *counter) Write(text []byte) (int, error) {
+	n, err := c.StreamWriter.Write(text)
+	c.words += len(strings.Fields(string(text)))
+	return n, errors.Join(err, c.Merge(Standing{Words: c.words}))
+}
+
 // ask is one runner. An answer without words is no answer, and no retry mends it.
-func (c *course) ask(ctx context.Context, _ *flowfabric.Task, q Question) (Answer, error) {
-	reply, err := c.model(ctx, q.Runner, q.Text)
+func (c *course) ask(ctx context.Context, t *flowfabric.Task, q Question) (Answer, error) {
+	out := &counter{StreamWriter: t.Stream(ctx)}
+	var reply llm.Reply
+	err := out.Merge(Standing{State: "answering"})
+	if err == nil {
+		reply, err = c.model(ctx, q.Runner, q.Text, out)
+	}
 	stopped := ctx.Err() != nil // else it has answered, and may be too late all the same
 	defer func() { c.ended <- ending{q.Runner, stopped, context.Cause(ctx)} }()
 	switch {
@@ -78,9 +104,9 @@ func (c *course) ask(ctx context.Context, _ *flowfabric.Task, q Question) (Answe
 	case err != nil:
 		return Answer{}, err
 	case strings.TrimSpace(reply.Text) == "":
-		return Answer{}, flowfabric.Permanent(errors.New("it does not know"))
+		return Answer{}, errors.Join(out.Merge(Standing{State: "knows nothing"}), flowfabric.Permanent(errors.New("it does not know")))
 	}
-	return Answer{q.Runner, reply.Text, reply.Tokens}, nil
+	return Answer{q.Runner, reply.Text, reply.Tokens}, out.Merge(Standing{State: "done", Words: out.words})
 }
 
 // choose takes the answer that was first: it is the only one that there is.
@@ -106,7 +132,31 @@ func (c *course) run(ctx context.Context) error {
 	if err := c.won(ctx, run, flow); err != nil {
 		return err
 	}
+	if err := c.standing(ctx, run); err != nil {
+		return err
+	}
 	return c.lost(ctx, run)
+}
+
+// standing tells how far each runner is. It may be asked while they run, too.
+func (c *course) standing(ctx context.Context, run *flowfabric.FlowRun) error {
+	c.Say("Each runner streams its answer and keeps its standing in the summary document of the stream.")
+	for _, runner := range Runners {
+		summary, err := c.client.Streams().Summary(ctx, run.Members[runner])
+		if code := flowfabric.CodeOf(err); code == "attempt_not_found" || code == "summary_not_found" {
+			c.Show("%s has not begun", runner)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		var standing Standing
+		if err := json.Unmarshal(summary.Document, &standing); err != nil {
+			return err
+		}
+		c.Show("%s: %s, %d words", runner, standing.State, standing.Words)
+	}
+	return nil
 }
 
 // race is the graph. Whatever comes first has one name for the node that chooses.
