@@ -12,6 +12,7 @@ import (
 	approval "github.com/flowfabric/flowfabric/examples/approval/story"
 	budget "github.com/flowfabric/flowfabric/examples/budget/story"
 	callback "github.com/flowfabric/flowfabric/examples/callback/story"
+	chat "github.com/flowfabric/flowfabric/examples/chat/story"
 	crash "github.com/flowfabric/flowfabric/examples/crash/story"
 	embed "github.com/flowfabric/flowfabric/examples/embed/story"
 	hello "github.com/flowfabric/flowfabric/examples/hello/story"
@@ -38,6 +39,7 @@ var tales = []tale{
 	{hello.Hello, "submit, work, result; submitting the same order twice charges once"},
 	{approval.Approval, "a release waits for two of three people, who decide by link or in the terminal"},
 	{callback.Callback, "a payment provider calls back twice, before the handler waits"},
+	{chat.Chat, "the tokens of a model live in the terminal; its worker is killed in the middle of the answer"},
 	{crash.Crash, "a worker is killed with -9 in the middle of four steps; another one takes over"},
 	{pipeline.Pipeline, "a release as one graph: a test fails, the rest is skipped, and a replay completes it"},
 	{race.Race, "five models answer one question; the first good answer wins, and the others are cancelled"},
