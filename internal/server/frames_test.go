@@ -263,6 +263,23 @@ func TestU107_E17_E18_a_waiting_reader_gets_what_is_said_next_and_follows_to_the
 	})
 }
 
+func TestU107_E17_a_reader_of_the_latest_attempt_waits_for_the_end_of_that_attempt(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, w *world) {
+		s := w.speaking(t)
+		path := s.path + "/attempts/latest/stream?wait_ms=30000"
+		silent := w.waits(t, request{method: "GET", path: path})
+		placed := w.waits(t, request{method: "GET", path: path + "&after=0-0&types=none"})
+		w.post(t, s.path+"/revoke", `{}`).wants(t, 200)
+		w.post(t, s.path+"/reclaim", `{"worker_id":"v","worker_instance_id":"v-1"}`).wants(t, 200)
+		for _, answered := range []<-chan reply{silent, placed} {
+			if page := (<-answered).wants(t, 200); page.text(t, "closed.reason") != "reclaimed" || page.text(t, "next") != "0-0-end" {
+				t.Errorf("%s", page.body)
+			}
+		}
+	})
+}
+
 // followed reads pushed frames until the stream ends.
 func followed(t *testing.T, next func() (pushed, bool)) (all []string) {
 	t.Helper()
