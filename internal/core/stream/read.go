@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"bytes"
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core/base"
@@ -122,7 +123,7 @@ func (r *Reader) left(mode Mode) int64 {
 const frameOverhead = 64
 
 // Feed adds encoded chunks that Wants listed. No rows means that no more are stored. Rows of a mode that Wants did not list are ignored. Chunks that cannot
-// be read are corruption. The frames of the page share the bytes of the rows, which must not change afterwards.
+// be read are corruption. The frames of the page may share the bytes of the rows, which must not change afterwards.
 func (r *Reader) Feed(mode Mode, rows [][]byte) error {
 	l := &r.lanes[mode]
 	if r.done || !l.needsChunks() {
@@ -176,6 +177,9 @@ func (r *Reader) merge() error {
 					r.grow(least.reader.extent.Count)
 				}
 				r.page.Frames = append(r.page.Frames, *f)
+				if len(r.query.Types) > 0 { // or a few small frames would keep many large chunks
+					r.page.Frames[len(r.page.Frames)-1].Payload = bytes.Clone(f.Payload)
+				}
 			}
 			r.page.Position = f.Seq
 			least.has = false
