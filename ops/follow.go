@@ -44,6 +44,7 @@ func (s Streams) Follow(ctx context.Context, id api.ID, o ...FollowOptions) iter
 			return
 		}
 		for try := 0; ctx.Err() == nil; {
+			began := s.clock.Now()
 			page, done, err := next(ctx)
 			switch {
 			case ctx.Err() != nil:
@@ -61,8 +62,14 @@ func (s Streams) Follow(ctx context.Context, id api.ID, o ...FollowOptions) iter
 					return
 				}
 			}
-			if try = 0; done || options.NoWait && page.AtEnd {
+			switch {
+			case done || options.NoWait && page.AtEnd:
 				return
+			case len(page.Frames) == 0 && page.AtEnd && s.clock.Now().Sub(began) < followPiece/2:
+				backoff.Pause(ctx, s.clock, backoff.Delay(try)) // a server that stops does not wait
+				try++
+			default:
+				try = 0
 			}
 		}
 	}

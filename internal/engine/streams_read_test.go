@@ -5,16 +5,21 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/core/stream"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/metrics"
+	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 func TestE15_E16_EI2_pages_concatenate_to_one_read(t *testing.T) {
@@ -292,5 +297,134 @@ func TestE1_EI2_appends_of_many_attempts_and_readers_together(t *testing.T) {
 		for range tasks {
 			same(t, "what a reader got", <-read, want)
 		}
+	})
+}
+
+// scanning is a store that notes how much the scans of reads return.
+type scanning struct {
+	store.Store
+	rows, most atomic.Int64 // rows of all scans, and the most bytes of one read
+	heavy      bool         // it notes how many rows are still in memory, too
+
+	mu   sync.Mutex
+	seen []weak.Pointer[byte] // the rows of all scans that are still in memory
+	kept int                  // the most of them at the begin of a read
+}
+
+// look forgets the rows that are no longer in memory, and returns how many are.
+func (s *scanning) look() int {
+	runtime.GC()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen = slices.DeleteFunc(s.seen, func(row weak.Pointer[byte]) bool { return row.Value() == nil })
+	return len(s.seen)
+}
+
+func (s *scanning) Read(ctx context.Context, want store.Want) (*store.Loaded, error) {
+	if s.heavy && len(want.Scans) > 0 {
+		s.kept = max(s.kept, s.look())
+	}
+	loaded, err := s.Store.Read(ctx, want)
+	if err != nil {
+		return loaded, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	size := 0
+	for _, docs := range loaded.Scanned {
+		s.rows.Add(int64(len(docs)))
+		for i := range docs {
+			size += len(docs[i].Data)
+			s.seen = append(s.seen, weak.Make(&docs[i].Data[0]))
+		}
+	}
+	s.most.Store(max(s.most.Load(), int64(size)))
+	return loaded, nil
+}
+
+// scans opens the world's engine on a store that notes how much is scanned.
+func (w *world) scans() *scanning {
+	w.t.Helper()
+	closeEngine(w.t, w.e)
+	s := &scanning{Store: w.store}
+	w.e = w.openEngine(s)
+	return s
+}
+
+func TestE17_a_tail_that_waits_for_few_frames_does_not_read_the_others_again(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		s, task := w.scans(), w.started(core.Submission{})
+		for range 50 {
+			w.says(task, spoken("x"))
+		}
+		came := make(chan engine.FramesPage, 1)
+		go func() {
+			defer close(came)
+			if page, err := w.e.ReadFrames(w.ctx(), client, given(task), engine.FramesRequest{Wait: patience, Kept: engine.KeptFrames{Types: []string{"z"}}}); err == nil {
+				came <- page
+			}
+		}()
+		eventually(t, "it has read and waits", func() bool { return s.rows.Load() >= 50 })
+		w.tailing(1)
+		w.says(task, spoken("x"))
+		w.says(task, []stream.Draft{{Type: "z", Payload: []byte("z")}})
+		page := <-came
+		same(t, "frames", []any{texts(page.Frames), page.Next.String()}, []any{[]string{"z"}, "0-52"})
+		if n := s.rows.Load(); n > 60 {
+			t.Errorf("%d chunks of 52 were read", n)
+		}
+	})
+}
+
+func TestE17_a_tail_at_the_end_is_woken_by_what_comes_after_it(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		task := w.started(core.Submission{})
+		w.says(task, spoken("before"))
+		came := make(chan engine.FramesPage, 1)
+		go func() {
+			defer close(came)
+			if page, err := w.e.ReadFrames(w.ctx(), client, given(task), engine.FramesRequest{After: "end", Wait: patience}); err == nil {
+				came <- page
+			}
+		}()
+		w.tailing(1)
+		eventually(t, "it is told", func() bool {
+			w.says(task, spoken("after"))
+			select {
+			case page := <-came:
+				if len(page.Frames) == 0 || string(page.Frames[0].Payload) != "after" {
+					t.Errorf("frames: %q", texts(page.Frames))
+				}
+				return true
+			default:
+				return false
+			}
+		})
+	})
+}
+
+func TestE15_a_read_takes_memory_for_a_few_chunks_however_small_those_before_were(t *testing.T) {
+	t.Parallel()
+	onAlone(t, engine.Config{}, func(t *testing.T, w *world) {
+		s, task := w.scans(), w.started(policy(`{"stream_policy":{"max_bytes":1073741824}}`))
+		for range 8 + 16 + 32 {
+			w.says(task, spoken("x"))
+		}
+		large := strings.Repeat("y", stream.MaxPayload)
+		for range 64 {
+			w.says(task, append(spoken(slices.Repeat([]string{large}, 15)...), stream.Draft{Type: "z", Payload: []byte("z")}))
+		}
+		s.heavy = true
+		page := w.frames(given(task), engine.FramesRequest{Limit: ptr(1000), Kept: engine.KeptFrames{Types: []string{"z"}}})
+		same(t, "frames", len(page.Frames), 64)
+		if most := s.most.Load(); most > 33<<20 {
+			t.Errorf("one read took %d bytes", most)
+		}
+		if kept := s.look(); kept > 8 || s.kept > 40 {
+			t.Errorf("the page of %d frames keeps %d chunks, and kept %d while it was read", len(page.Frames), kept, s.kept)
+		}
+		runtime.KeepAlive(page)
 	})
 }

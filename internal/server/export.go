@@ -82,6 +82,7 @@ func (s *Server) export(ctx context.Context, x *exchange, r *wire.ExportRequest)
 
 func (s *Server) exportLines(ctx context.Context, x *exchange, lines *lineWriter, all []*api.Execution, r *wire.ExportRequest) {
 	for _, execution := range all {
+		held := x.held
 		line, err := s.exportLine(ctx, x, execution, r)
 		if err != nil {
 			s.cutOff(x, err)
@@ -89,6 +90,7 @@ func (s *Server) exportLines(ctx context.Context, x *exchange, lines *lineWriter
 		if line != nil && s.exportOne(x, lines, line) != nil {
 			s.cutOff(x, nil)
 		}
+		x.drop(x.held - held) // what the line was made of
 	}
 	lines.Flush()
 }
@@ -221,12 +223,16 @@ func (s *Server) eventsOf(ctx context.Context, x *exchange, id api.ID) ([]api.Ev
 const exportedFrames = 16 << 20
 
 // framesOf reads what the attempts of an execution said, as far as a line may have it, and the position after which there is more; "": there is not.
+// Memory is held for the frames until the line is sent.
 func (s *Server) framesOf(ctx context.Context, x *exchange, id wire.ByID) (all []api.Frame, next string, err error) {
 	limit, size := largestPage, int64(0)
 	request := &wire.FollowStreamsRequest{ByID: id, Follow: "all", FrameFields: wire.FrameFields{Limit: &limit}}
 	for {
 		page, err := ask(ctx, s, x.by, wire.FollowStreams, request)
 		if err != nil {
+			return nil, "", err
+		}
+		if err := x.holdAnswer(pushedFrames(page, false).memory); err != nil {
 			return nil, "", err
 		}
 		for _, frame := range page.Frames {

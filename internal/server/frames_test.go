@@ -203,6 +203,14 @@ func TestU107_E14_E15_E16_a_stream_is_read_by_pages_from_any_place(t *testing.T)
 		} {
 			saysSame(t, query, told(t, w.get(t, s.path+"/attempts/0/stream"+query).wants(t, 200)), want...)
 		}
+		for query, want := range map[string]string{"": "start", "&from=3": "0-2", "&after=0-3": "0-3", "&from=end&types=none": "0-4"} {
+			if page := w.get(t, s.path+"/attempts/0/stream?limit=0"+query).wants(t, 200); page.text(t, "next") != want {
+				t.Errorf("an empty page of %s: %s", query, page.body)
+			}
+		}
+		if page := w.get(t, s.path+"/stream?limit=0").wants(t, 200); page.text(t, "next") != "start" {
+			t.Errorf("%s", page.body)
+		}
 		page := w.get(t, s.path+"/attempts/0/stream?limit=3").wants(t, 200)
 		if page.text(t, "next") != "0-3" || page.field(t, "at_end") != false {
 			t.Errorf("%s", page.body)
@@ -263,6 +271,23 @@ func TestU107_E17_E18_a_waiting_reader_gets_what_is_said_next_and_follows_to_the
 	})
 }
 
+func TestU107_E17_a_reader_of_the_latest_attempt_waits_for_the_end_of_that_attempt(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, w *world) {
+		s := w.speaking(t)
+		path := s.path + "/attempts/latest/stream?wait_ms=30000"
+		silent := w.waits(t, request{method: "GET", path: path})
+		placed := w.waits(t, request{method: "GET", path: path + "&after=0-0&types=none"})
+		w.post(t, s.path+"/revoke", `{}`).wants(t, 200)
+		w.post(t, s.path+"/reclaim", `{"worker_id":"v","worker_instance_id":"v-1"}`).wants(t, 200)
+		for _, answered := range []<-chan reply{silent, placed} {
+			if page := (<-answered).wants(t, 200); page.text(t, "closed.reason") != "reclaimed" || page.text(t, "next") != "0-0-end" {
+				t.Errorf("%s", page.body)
+			}
+		}
+	})
+}
+
 // followed reads pushed frames until the stream ends.
 func followed(t *testing.T, next func() (pushed, bool)) (all []string) {
 	t.Helper()
@@ -294,6 +319,12 @@ func TestE20_E21_streams_are_pushed_and_resumed_by_id_and_end(t *testing.T) {
 		saysSame(t, "follow", followed(t, follow), "0-0 attempt_started", "0-1 a", "0-2 line 1\nline 2", "0-2-end attempt_closed", "1-0 attempt_started", "1-1 b", "1-1-end attempt_closed", "closed closed")
 		saysSame(t, "one", followed(t, one), "0-1 a", "0-2 line 1\nline 2", "0-2-end attempt_closed")
 		saysSame(t, "bounded", followed(t, bounded), "0-1 a", "0-2 line 1\nline 2")
+		for _, nothing := range []string{"to=0", "to=start", "to=0-0", "to=1&after=0-1"} {
+			none := w.send(t, request{method: "GET", path: s.path + "/attempts/0/stream?" + nothing, header: map[string]string{"Accept": "text/event-stream"}})
+			if none.status != http.StatusNoContent {
+				t.Errorf("%s: %d %s", nothing, none.status, none.body)
+			}
+		}
 		for id, want := range map[string][]string{
 			"1-0": {"1-1 b", "1-1-end attempt_closed", "closed closed"}, "0-1": {"1-0 attempt_started", "1-1 b", "1-1-end attempt_closed", "closed closed"}, "1-1-end": {"closed closed"},
 		} {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/flowfabric/flowfabric/api"
@@ -21,7 +22,7 @@ func (s *Server) readStream(ctx context.Context, x *exchange, r *wire.ReadStream
 	}
 	return s.framesNow(ctx, x, r.WaitFields, r.Encoding, func(ctx context.Context, after string, wait time.Duration) (*api.FramePage, error) {
 		if r.WaitFields = waitsFor(wait); after != "" {
-			r.From = ""
+			r.N, r.From = attemptAt(after), "" // the attempt may be the latest no more
 			r.ReadOn(after)
 		}
 		return ask(ctx, s, x.by, wire.ReadStream, r)
@@ -76,6 +77,12 @@ func (s *Server) framesNow(
 	return wait.applied(shows(page)), nil
 }
 
+// attemptAt is the attempt of a position in it.
+func attemptAt(position string) string {
+	attempt, _, _ := strings.Cut(position, "-")
+	return attempt
+}
+
 // atClosed is the position after the end of an execution.
 const atClosed = "closed"
 
@@ -120,7 +127,9 @@ func (s *Server) pushStream(ctx context.Context, x *exchange, r *wire.OpenStream
 	}
 	return s.push(ctx, x, first, func(ctx context.Context, after string, wait time.Duration) (*pushed, error) {
 		if reader == nil {
-			r.From = ""
+			if r.N != "" {
+				r.N, r.From = attemptAt(after), "" // the attempt may be the latest no more
+			}
 			r.ReadOn(after)
 			if err := open(ctx); err != nil {
 				return nil, err

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"time"
@@ -77,7 +78,7 @@ func (s *Service) readStream(ctx context.Context, c Caller, r *wire.ReadStreamRe
 	case err != nil:
 		return api.FramePage{}, err
 	case empty:
-		return api.FramePage{Frames: []api.Frame{}, Next: r.Position(), AtEnd: len(page.Frames) == 0 && !page.More}, nil
+		return api.FramePage{Frames: []api.Frame{}, Next: beforeAll(r, &page), AtEnd: len(page.Frames) == 0 && !page.More}, nil
 	case len(page.Frames) == 0 && s.cfg.closed() != nil:
 		return api.FramePage{}, s.cfg.closed()
 	}
@@ -89,6 +90,20 @@ func (s *Service) readStream(ctx context.Context, c Caller, r *wire.ReadStreamRe
 		shown.Closed = &api.StreamClose{At: page.Closed.At.Std(), Reason: page.Closed.Reason.String()}
 	}
 	return shown, nil
+}
+
+// beforeAll is the position before the first frame of a page.
+func beforeAll(r *wire.ReadStreamRequest, page *engine.FramesPage) string {
+	switch {
+	case r.Position() != "":
+		return r.Position()
+	case r.From == "":
+		return stream.Cursor{}.String()
+	case len(page.Frames) == 0:
+		return page.Next.String()
+	default:
+		return frameID(page.Attempt, page.Frames[0].Seq-1)
+	}
 }
 
 // attemptOf reads the id of an execution and the index of an attempt, or latest.
@@ -147,7 +162,8 @@ func (s *Service) followStreams(ctx context.Context, c Caller, r *wire.FollowStr
 	case err != nil:
 		return api.FramePage{}, err
 	case empty:
-		return api.FramePage{Frames: []api.Frame{}, Next: r.Position(), AtEnd: len(page.Items) == 0 && page.AtEnd}, nil
+		next := cmp.Or(r.Position(), stream.Cursor{}.String())
+		return api.FramePage{Frames: []api.Frame{}, Next: next, AtEnd: len(page.Items) == 0 && page.AtEnd}, nil
 	case len(page.Items) == 0 && s.cfg.closed() != nil:
 		return api.FramePage{}, s.cfg.closed()
 	}

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"bytes"
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core/base"
@@ -73,6 +74,7 @@ type Reader struct {
 type Want struct {
 	Mode        Mode
 	From, Limit string
+	Left        int64 // about how many bytes all chunks of the mode have that were not fed yet
 }
 
 // NewReader begins a read.
@@ -103,14 +105,25 @@ func (r *Reader) Wants() []Want {
 	for m := range r.lanes {
 		if l := &r.lanes[m]; l.needsChunks() {
 			mode := Mode(m)
-			wants = append(wants, Want{Mode: mode, From: Key(r.head.Attempt, mode, l.reached+1), Limit: KeyLimit(r.head.Attempt, mode)})
+			wants = append(wants, Want{Mode: mode, From: Key(r.head.Attempt, mode, l.reached+1), Limit: KeyLimit(r.head.Attempt, mode), Left: r.left(mode)})
 		}
 	}
 	return wants
 }
 
+// left bounds the bytes of the chunks of a mode that were not fed yet, from the first one that is retained.
+func (r *Reader) left(mode Mode) int64 {
+	l, all := &r.lanes[mode], &r.head.Tallies[mode]
+	extent := &l.reader.extent
+	passed, before := max(extent.Ordinal+extent.Count-1, l.window.First-1), max(extent.Before+extent.Bytes, l.window.Before)
+	return all.Bytes - before + frameOverhead*(all.Frames-passed)
+}
+
+// frameOverhead is about what a frame takes in a chunk beside its payload.
+const frameOverhead = 64
+
 // Feed adds encoded chunks that Wants listed. No rows means that no more are stored. Rows of a mode that Wants did not list are ignored. Chunks that cannot
-// be read are corruption. The frames of the page share the bytes of the rows, which must not change afterwards.
+// be read are corruption. The frames of the page may share the bytes of the rows, which must not change afterwards.
 func (r *Reader) Feed(mode Mode, rows [][]byte) error {
 	l := &r.lanes[mode]
 	if r.done || !l.needsChunks() {
@@ -164,6 +177,9 @@ func (r *Reader) merge() error {
 					r.grow(least.reader.extent.Count)
 				}
 				r.page.Frames = append(r.page.Frames, *f)
+				if len(r.query.Types) > 0 { // or a few small frames would keep many large chunks
+					r.page.Frames[len(r.page.Frames)-1].Payload = bytes.Clone(f.Payload)
+				}
 			}
 			r.page.Position = f.Seq
 			least.has = false

@@ -35,8 +35,9 @@ type Follow struct {
 	kept     Kept
 	only     int // the attempt that is followed alone; Newest: none
 	follower *stream.Follower
-	to       int64 // of one attempt: the last frame; 0: the close is the end
-	older    bool  // attempts before the newest are needed
+	bounded  bool // of one attempt: it ends after the frame to, not with the close
+	to       int64
+	older    bool // attempts before the newest are needed
 	done     bool
 }
 
@@ -78,8 +79,8 @@ func (f *Follow) within(r *FollowRequest) error {
 	if !exclusive && from.Place == stream.AtFrame {
 		from.Seq = max(0, from.Seq-1)
 	}
-	if to.Place == stream.AtFrame {
-		f.to = to.Seq
+	if to.Place == stream.AtFrame || to.Place == stream.AtStart {
+		f.bounded, f.to = true, to.Seq
 	}
 	f.only, f.follower = r.Attempt, stream.NewAttemptFollower(r.Attempt, from)
 	return nil
@@ -88,7 +89,7 @@ func (f *Follow) within(r *FollowRequest) error {
 // over reports whether the last frame that was asked for has been passed.
 func (f *Follow) over() bool {
 	c := f.follower.Cursor()
-	return f.to > 0 && c.Place == stream.AtFrame && c.Seq >= f.to
+	return f.bounded && (c.Place == stream.AtFrame || c.Place == stream.AtStart) && c.Seq >= f.to
 }
 
 // Next returns what follows, waiting for the first item if asked to. Codes: execution_not_found, attempt_not_found, overloaded.
@@ -130,7 +131,7 @@ func (f *Follow) next(ctx context.Context, limit int, one *tail) (FollowPage, er
 		}
 		a := v.find(step.Attempt.Index)
 		last := step.Attempt.LastSeq
-		if f.to > 0 {
+		if f.bounded {
 			last = min(last, f.to)
 		}
 		read, err := f.e.frames(ctx, v, a, stream.Query{

@@ -1,6 +1,7 @@
 package streams
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"time"
@@ -52,9 +53,17 @@ func (e *Streams) ReadFrames(ctx context.Context, c txn.Caller, id base.GivenID,
 	if err := r.check(); err != nil {
 		return FramesPage{}, err
 	}
+	truncated := int64(0)
 	return tailed(ctx, e, id.UUID, r.Wait, func(ctx context.Context, one *tail) (FramesPage, bool, error) {
 		page, err := e.readFrames(ctx, c, id, &r, limit, one)
-		return page, len(page.Frames) > 0 || page.More || page.Closed.Reason != 0, err
+		if err != nil {
+			return page, false, err
+		}
+		// A look after this one goes on where it ends, in the same attempt, which may be the newest no more.
+		r.Attempt, r.From, r.After = page.Attempt, "", page.Next.String()
+		truncated = max(truncated, page.TruncatedBefore)
+		page.TruncatedBefore = truncated
+		return page, len(page.Frames) > 0 || page.More || page.Closed.Reason != 0, nil
 	})
 }
 
@@ -175,9 +184,11 @@ func (e *Streams) seeAttempt(ctx context.Context, c txn.Caller, id base.GivenID,
 	return nil, nil, base.Errorf(base.CodeAttemptNotFound, "the execution has no such attempt").With("attempts", v.x.TotalAttempts)
 }
 
-// Chunks are read a few at a time at first, since a few may have as many frames as a page, and more as long as they are small.
+// Chunks are read a few at a time at first, since a few may have as many frames as a page, and more as long as they are small. How large the next
+// ones are is not known: only where all that are left are small together many are read at once.
 const (
 	firstChunks = 8
+	moreChunks  = 32
 	manyChunks  = 512
 	chunkBytes  = 1 << 20
 )
@@ -185,11 +196,11 @@ const (
 // frames reads a page of frames of an attempt. The head was read before the chunks.
 func (e *Streams) frames(ctx context.Context, v *view, a *attempt, q stream.Query) (stream.ReadPage, error) {
 	reader := stream.NewReader(a.head, &v.x.Policy.Stream, q, v.now)
-	owner, limit := txn.Owner(v.x.ID.UUID), firstChunks
+	owner, limit, loadedBytes := txn.Owner(v.x.ID.UUID), firstChunks, 0
 	for wants := reader.Wants(); len(wants) > 0; wants = reader.Wants() {
 		scans := make([]store.Scan, len(wants))
 		for i, want := range wants {
-			scans[i] = scanOf(owner, want, limit)
+			scans[i] = scanOf(owner, want, min(limit, mostChunks(want.Left)))
 		}
 		loaded, err := e.Store.Read(ctx, store.Want{Scans: scans})
 		if err != nil {
@@ -208,9 +219,36 @@ func (e *Streams) frames(ctx context.Context, v *view, a *attempt, q stream.Quer
 		}
 		if size < chunkBytes {
 			limit = min(2*limit, manyChunks)
+		} else {
+			limit = firstChunks
 		}
+		loadedBytes += size
 	}
-	return reader.Page(), nil
+	page := reader.Page()
+	own(page.Frames, loadedBytes)
+	return page, nil
+}
+
+// mostChunks is how many chunks are read at once of a mode that has so many bytes left.
+func mostChunks(left int64) int {
+	if left > stream.MaxPageBytes {
+		return moreChunks
+	}
+	return manyChunks
+}
+
+// own makes frames independent of the chunks that were read for them if those take much more memory: a page may be kept until a slow client has taken it.
+func own(frames []stream.Frame, loaded int) {
+	size := 0
+	for i := range frames {
+		size += len(frames[i].Payload)
+	}
+	if loaded <= 2*size+chunkBytes/16 {
+		return
+	}
+	for i := range frames {
+		frames[i].Payload = bytes.Clone(frames[i].Payload)
+	}
 }
 
 // scanOf is the scan of the first chunks that a reader wants.
