@@ -28,7 +28,7 @@ type FollowOptions struct {
 // Follow returns the frames of an execution as its attempts send them, until the execution has ended or ctx ends; it then ends without an error.
 // Control frames are among them: attempt_started before the first frame of an attempt, attempt_closed, gap, and at the end closed. Of one attempt
 // only gap and attempt_closed are, and it ends with the attempt. Follow keeps trying through interruptions of the store. Keep Frame.ID to continue
-// later.
+// later; a gap has none.
 //
 // Codes: execution_not_found, invalid_cursor; with Attempt also attempt_not_found.
 func (s Streams) Follow(ctx context.Context, id api.ID, o ...FollowOptions) iter.Seq2[api.Frame, error] {
