@@ -28,7 +28,7 @@ type outbox struct {
 	taken   int64         // calls that were begun; their numbers
 	stored  int64         // calls that were accepted
 	err     error         // of the first call that was not; nothing is sent after it
-	changed chan struct{} // closed when something has changed; nil: nobody waits
+	changed chan struct{} // closed when something has changed; nil: no goroutine waits
 }
 
 // frames returns the outbox of the task.

@@ -246,7 +246,7 @@ func TestU143_a_writer_that_waits_is_woken_by_the_loss_of_the_lease(t *testing.T
 	}
 }
 
-// Nobody is told that the work is done while it is not known whether its text is stored: another worker does it again.
+// The work is not reported as done while it is unknown whether its text is stored: another worker does it again.
 func TestU145_a_worker_that_hands_back_does_not_complete_before_the_frames_are_stored(t *testing.T) {
 	t.Parallel()
 	s := &scripted{clock: clock.NewManual(time.Unix(1_000_000, 0))}

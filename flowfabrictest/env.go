@@ -52,7 +52,7 @@ type Env struct {
 	log    logBook
 	ending sync.Once
 
-	// done counts what handlers have done. Whoever has read it sees what they wrote before: in Go nothing else orders their writes before the
+	// done counts what handlers have done. A goroutine that has read it sees what they wrote before: nothing else orders their writes before the
 	// return of Settle.
 	done atomic.Int64
 

@@ -140,7 +140,7 @@ func (w *World) checkStreams() {
 	for _, t := range w.journal.tailers {
 		if all, read := whole[t.j]; read && len(w.findings) == 0 {
 			got := w.readStreams(t)
-			if t.j.replayed { // whoever was at the end of an execution does not learn of a run that has ended as well since
+			if t.j.replayed { // a reader at the end of an execution does not learn of a later run that has also ended
 				all = slices.DeleteFunc(slices.Clone(all), func(item string) bool { return !slices.Contains(got, item) })
 			}
 			if !slices.Equal(got, all) {
