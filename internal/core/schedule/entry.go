@@ -166,10 +166,9 @@ func shownBefore(z *zone.Zone, i int, reading int64) (zone.Span, bool) {
 
 // shownAfter finds span i or a later one in which the clocks show the reading.
 func shownAfter(z *zone.Zone, i int, reading int64) (zone.Span, bool) {
-	begin := z.Span(i).Begin
 	for ; i < z.Spans(); i++ {
 		s := z.Span(i)
-		if s.Begin > begin+apart {
+		if s.Begin+s.Offset > reading+apart {
 			break
 		}
 		if s.Begin+s.Offset <= reading && reading < s.End+s.Offset {
