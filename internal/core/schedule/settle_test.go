@@ -281,7 +281,7 @@ func TestT35_a_schedule_ends_when_its_runs_are_used_up(t *testing.T) {
 	w.wantRows("submitted 01T01:00:00 catch_up", "queued 01T02:00:00", "queued 01T03:00:00")
 	w.end(0, StatusSucceeded)
 	w.to("2026-01-01 03:10")
-	w.wantRows("submitted 01T01:00:00 catch_up succeeded", "submitted 01T02:00:00", "skipped 01T03:00:00 runs_used_up")
+	w.wantRows("submitted 01T01:00:00 catch_up succeeded", "submitted 01T02:00:00 catch_up", "skipped 01T03:00:00 runs_used_up")
 	want(t, "state", []any{w.rec.State, w.rec.Runs, w.rec.NextAt}, []any{Ended, int64(2), base.Time(0)})
 	w.wantEvents(EventSkipped, EventEnded)
 	w.to("2026-01-01 10:00")
