@@ -17,21 +17,36 @@ func many[V any](n int, v V) []V {
 	return all
 }
 
+// tags is a set of so many.
+func tags(n int) base.Tags {
+	all := base.Tags{}
+	for i := range n {
+		all["t"+strings.Repeat("a", i)] = "v"
+	}
+	return all
+}
+
+// boundary is a definition at a bound.
+type boundary struct {
+	name  string
+	set   func(*Definition)
+	field string // at fault; "": none is
+}
+
+func (b *boundary) check(t *testing.T) {
+	t.Helper()
+	d := valid("0 0 * * *")
+	b.set(&d)
+	_, err := Parse(d)
+	if b.field == "" && err != nil || b.field != "" && (base.CodeOf(err) != base.CodeInvalidSchedule || wantCode(t, err, base.CodeInvalidSchedule, "").Field != b.field) {
+		t.Errorf("%s: %v, want %q at fault", b.name, err, b.field)
+	}
+}
+
 func TestT1_T3_TC2_every_field_at_its_bounds(t *testing.T) {
 	t.Parallel()
 	const latest = base.Time(7_258_118_399_000)
-	tags := func(n int) base.Tags {
-		all := base.Tags{}
-		for i := range n {
-			all["t"+strings.Repeat("a", i)] = "v"
-		}
-		return all
-	}
-	for _, row := range []struct {
-		name  string
-		set   func(*Definition)
-		field string // at fault; "": none is
-	}{
+	for _, row := range []boundary{
 		{"no entry", func(d *Definition) { d.Cron = nil }, "cron"},
 		{"16 lines", func(d *Definition) { d.Cron = many(16, "* * * * *") }, ""},
 		{"17 lines", func(d *Definition) { d.Cron = many(17, "* * * * *") }, "cron"},
@@ -58,6 +73,14 @@ func TestT1_T3_TC2_every_field_at_its_bounds(t *testing.T) {
 		{"an end after 2199", func(d *Definition) { d.EndAt = latest + 1 }, "end_at"},
 		{"an end at the start", func(d *Definition) { d.StartAt, d.EndAt = 5, 5 }, "end_at"},
 		{"an end after the start", func(d *Definition) { d.StartAt, d.EndAt = 5, 6 }, ""},
+	} {
+		row.check(t)
+	}
+}
+
+func TestT1_T3_TC2_every_setting_at_its_bounds(t *testing.T) {
+	t.Parallel()
+	for _, row := range []boundary{
 		{"10^9 runs", func(d *Definition) { d.MaxRuns = 1_000_000_000 }, ""},
 		{"more runs", func(d *Definition) { d.MaxRuns = 1_000_000_001 }, "max_runs"},
 		{"fewer runs", func(d *Definition) { d.MaxRuns = -1 }, "max_runs"},
@@ -86,12 +109,7 @@ func TestT1_T3_TC2_every_field_at_its_bounds(t *testing.T) {
 		{"63 tags", func(d *Definition) { d.Tags = tags(63) }, "tags"},
 		{"a long tag", func(d *Definition) { d.Tags = base.Tags{"a": strings.Repeat("a", 257)} }, "tags.a"},
 	} {
-		d := valid("0 0 * * *")
-		row.set(&d)
-		_, err := Parse(d)
-		if row.field == "" && err != nil || row.field != "" && (base.CodeOf(err) != base.CodeInvalidSchedule || wantCode(t, err, base.CodeInvalidSchedule, "").Field != row.field) {
-			t.Errorf("%s: %v, want %q at fault", row.name, err, row.field)
-		}
+		row.check(t)
 	}
 	d := valid("0 0 * * *")
 	d.Tags = base.Tags{"ff.a": ""}

@@ -72,8 +72,8 @@ func (e *entry) prev(z *zone.Zone, start, limit int64) int64 {
 
 // nextFlowing finds the next instant whose reading matches.
 func (e *entry) nextFlowing(z *zone.Zone, start, limit int64) int64 {
-	for i := z.At(start); i < z.Spans(); i++ {
-		s := z.Span(i)
+	for i := z.At(start); i < z.Periods(); i++ {
+		s := z.Period(i)
 		if s.Begin > limit {
 			break
 		}
@@ -86,7 +86,7 @@ func (e *entry) nextFlowing(z *zone.Zone, start, limit int64) int64 {
 
 func (e *entry) prevFlowing(z *zone.Zone, start, limit int64) int64 {
 	for i := z.At(start); i >= 0; i-- {
-		s := z.Span(i)
+		s := z.Period(i)
 		if s.End <= limit {
 			break
 		}
@@ -99,8 +99,8 @@ func (e *entry) prevFlowing(z *zone.Zone, start, limit int64) int64 {
 
 // nextFixed finds the next instant that is the first one of its matching reading, or the change that left out such a reading.
 func (e *entry) nextFixed(z *zone.Zone, start, limit int64) int64 {
-	for i := z.At(start); i < z.Spans(); i++ {
-		s := z.Span(i)
+	for i := z.At(start); i < z.Periods(); i++ {
+		s := z.Period(i)
 		if s.Begin > limit {
 			break
 		}
@@ -124,7 +124,7 @@ func (e *entry) nextFixed(z *zone.Zone, start, limit int64) int64 {
 
 func (e *entry) prevFixed(z *zone.Zone, start, limit int64) int64 {
 	for i := z.At(start); i >= 0; i-- {
-		s := z.Span(i)
+		s := z.Period(i)
 		if s.End <= limit {
 			break
 		}
@@ -146,14 +146,14 @@ func (e *entry) prevFixed(z *zone.Zone, start, limit int64) int64 {
 	return noneBefore
 }
 
-// apart is more than two offsets of a zone ever differ, in seconds: spans further away from an instant do not show its reading.
+// apart is more than two offsets of a zone ever differ, in seconds: periods further away from an instant do not show its reading.
 const apart = 2 * 86_400
 
-// shownBefore finds an earlier span than span i in which the clocks showed the reading.
-func shownBefore(z *zone.Zone, i int, reading int64) (zone.Span, bool) {
-	begin := z.Span(i).Begin
+// shownBefore finds an earlier period than period i in which the clocks showed the reading.
+func shownBefore(z *zone.Zone, i int, reading int64) (zone.Period, bool) {
+	begin := z.Period(i).Begin
 	for j := i - 1; j >= 0; j-- {
-		s := z.Span(j)
+		s := z.Period(j)
 		if s.End < begin-apart {
 			break
 		}
@@ -161,13 +161,13 @@ func shownBefore(z *zone.Zone, i int, reading int64) (zone.Span, bool) {
 			return s, true
 		}
 	}
-	return zone.Span{}, false
+	return zone.Period{}, false
 }
 
-// shownAfter finds span i or a later one in which the clocks show the reading.
-func shownAfter(z *zone.Zone, i int, reading int64) (zone.Span, bool) {
-	for ; i < z.Spans(); i++ {
-		s := z.Span(i)
+// shownAfter finds period i or a later one in which the clocks show the reading.
+func shownAfter(z *zone.Zone, i int, reading int64) (zone.Period, bool) {
+	for ; i < z.Periods(); i++ {
+		s := z.Period(i)
 		if s.Begin+s.Offset > reading+apart {
 			break
 		}
@@ -175,22 +175,22 @@ func shownAfter(z *zone.Zone, i int, reading int64) (zone.Span, bool) {
 			return s, true
 		}
 	}
-	return zone.Span{}, false
+	return zone.Period{}, false
 }
 
-// leftOut returns the readings first <= r < end that the change at the beginning of span i left out; none if it is too long.
+// leftOut returns the readings first <= r < end that the change at the beginning of period i left out; none if it is too long.
 func leftOut(z *zone.Zone, i int) (first, end int64) {
 	if i == 0 {
 		return 0, 0
 	}
-	s, before := z.Span(i), z.Span(i-1)
+	s, before := z.Period(i), z.Period(i-1)
 	if s.Offset-before.Offset > maxGap {
 		return 0, 0
 	}
 	return s.Begin + before.Offset, s.Begin + s.Offset
 }
 
-// leftOutBy reports whether the change at the beginning of span i left out a matching reading that the clocks show at no other time.
+// leftOutBy reports whether the change at the beginning of period i left out a matching reading that the clocks show at no other time.
 func (e *entry) leftOutBy(z *zone.Zone, i int) bool {
 	r, end := leftOut(z, i)
 	for r < end {

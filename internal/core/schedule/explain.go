@@ -122,7 +122,7 @@ func (e *explaining) existence() {
 			}
 		}
 	case kept.shownEarlier(m):
-		b.Change = timeOf(all.zone.Span(all.zone.At(m)).Begin)
+		b.Change = timeOf(all.zone.Period(all.zone.At(m)).Begin)
 		why = fmt.Sprintf(", because the clocks were set back at %s, and show this time again", b.Change)
 	}
 	e.add(b, "The schedule has no moment at %s%s; the nearest ones are %s and %s.", e.at, why, b.Before, b.After)

@@ -80,17 +80,17 @@ func (r *Schedule) Upcoming(spec *Spec, now, from base.Time, count int) ([]Upcom
 // shift returns how a change of the clock moved a moment of a fixed entry.
 func (s *Spec) shift(m int64) Shift {
 	i := s.zone.At(m)
-	span := s.zone.Span(i)
+	period := s.zone.Period(i)
 	for e := range s.entries {
 		entry := &s.entries[e]
 		if entry.pattern == nil || entry.pattern.Flowing() {
 			continue
 		}
-		if span.Begin == m && entry.leftOutBy(s.zone, i) {
+		if period.Begin == m && entry.leftOutBy(s.zone, i) {
 			return ShiftGap
 		}
-		if entry.pattern.Matches(m + span.Offset) {
-			if _, again := shownAfter(s.zone, i+1, m+span.Offset); again {
+		if entry.pattern.Matches(m + period.Offset) {
+			if _, again := shownAfter(s.zone, i+1, m+period.Offset); again {
 				return ShiftFirstOfTwo
 			}
 		}

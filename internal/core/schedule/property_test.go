@@ -179,7 +179,7 @@ func nominal(spec *Spec, m base.Time, clock int64) string {
 	second := floorSecond(m)
 	i := spec.zone.At(second)
 	reading := spec.zone.Reading(second)
-	if first, end := leftOut(spec.zone, i); reading%86_400 != clock && spec.zone.Span(i).Begin == second {
+	if first, end := leftOut(spec.zone, i); reading%86_400 != clock && spec.zone.Period(i).Begin == second {
 		for day := first - first%86_400; day < end; day += 86_400 {
 			if r := day + clock; first <= r && r < end {
 				reading = r
@@ -197,7 +197,7 @@ func TestTI4_a_fixed_entry_with_one_reading_a_day_has_one_moment_a_local_date(t 
 		for line, clock := range map[string]int64{"30 2 * * *": 2*3600 + 30*60, "0 0 * * *": 0, "59 23 * * *": 23*3600 + 59*60} {
 			spec := inZone(t, name, line)
 			for _, change := range changes(location) {
-				span := spec.zone.Span(spec.zone.At(change))
+				span := spec.zone.Period(spec.zone.At(change))
 				if change < 4*86_400 || span.Offset-spec.zone.Offset(change-1) > maxGap {
 					continue // a longer change leaves readings out for good
 				}

@@ -33,15 +33,16 @@ func TestT22_moments_fire_when_they_are_due(t *testing.T) {
 func TestT22_a_transaction_submits_a_hundred_executions_or_one_flow(t *testing.T) {
 	t.Parallel()
 	for kind, most := range map[ActionKind]int{ActionExecution: 100, ActionFlow: 1} {
+		moments := most + 20
 		d := valid("* * * * *")
 		d.Overlap, d.CatchUp, d.Action.Kind = OverlapAllow, CatchUp{Policy: CatchUpAll, Limit: 1000}, kind
 		w := newWorld(t, at(t, "2026-01-01"), d)
-		w.now = at(t, "2026-01-01 05:00")
+		w.now = at(t, "2026-01-01").Add(base.Millis(moments) * base.Minute)
 		p := Settle(&w.rec, w.spec, w.facts())
 		want(t, "submits of the first transaction", []any{len(w.submits), p.More, p.Arm}, []any{most, true, w.now})
 		w.apply(p)
 		w.settle()
-		want(t, "submits", len(w.submits), 300)
+		want(t, "submits", len(w.submits), moments)
 		want(t, "submits at most", w.limit, most)
 	}
 }
@@ -137,16 +138,11 @@ func TestT27_queue_latest_keeps_the_newest(t *testing.T) {
 func TestT27_queue_waits_in_order_up_to_a_thousand(t *testing.T) {
 	t.Parallel()
 	d := valid("* * * * *")
-	d.Overlap = OverlapQueue
+	d.Overlap, d.CatchUp = OverlapQueue, CatchUp{Policy: CatchUpAll, Limit: 1000}
 	w := newWorld(t, at(t, "2026-01-01"), d)
-	for i := range 1003 {
-		w.now = at(t, "2026-01-01").Add(base.Millis(i+1) * base.Minute)
-		p := Settle(&w.rec, w.spec, w.facts())
-		w.rec = p.After
-		for _, f := range p.Rows {
-			w.history[f.Key] = f
-		}
-	}
+	w.to("2026-01-01 16:40")
+	want(t, "open and waiting", []int{len(w.rec.Open), len(w.rec.Queue)}, []int{1, 999})
+	w.to("2026-01-01 16:43")
 	want(t, "queue", len(w.rec.Queue), MaxQueue)
 	want(t, "run", []any{w.rec.Run.Reason, w.rec.Run.Count}, []any{ReasonQueueFull, int64(2)})
 	for i := range 3 {
@@ -174,12 +170,10 @@ func TestT27_cancel_ends_the_open_ones_first(t *testing.T) {
 func TestT27_allow_starts_beside_the_open_ones_up_to_a_thousand(t *testing.T) {
 	t.Parallel()
 	d := valid("* * * * *")
-	d.Overlap = OverlapAllow
+	d.Overlap, d.CatchUp = OverlapAllow, CatchUp{Policy: CatchUpAll, Limit: 1000}
 	w := newWorld(t, at(t, "2026-01-01"), d)
-	for i := range 1002 {
-		w.now = at(t, "2026-01-01").Add(base.Millis(i+1) * base.Minute)
-		w.rec = Settle(&w.rec, w.spec, w.facts()).After
-	}
+	w.to("2026-01-01 16:40")
+	w.to("2026-01-01 16:42")
 	want(t, "open", len(w.rec.Open), MaxOpen)
 	want(t, "skipped", []any{w.rec.Run.Reason, w.rec.Run.Count}, []any{ReasonTooManyOpen, int64(2)})
 }

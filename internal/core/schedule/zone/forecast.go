@@ -32,8 +32,8 @@ func (z *Zone) Forecast(now base.Time) Forecast {
 
 func (z *Zone) between(from, until int64) Forecast {
 	f := Forecast{Zone: z.name, From: from, Until: until, Offset: z.Offset(from)}
-	for i := z.At(from) + 1; i < z.Spans() && z.Span(i).Begin < until; i++ {
-		f.Changes = append(f.Changes, Change{At: z.Span(i).Begin, Offset: z.Span(i).Offset})
+	for i := z.At(from) + 1; i < z.Periods() && z.Period(i).Begin < until; i++ {
+		f.Changes = append(f.Changes, Change{At: z.Period(i).Begin, Offset: z.Period(i).Offset})
 	}
 	return f
 }

@@ -17,22 +17,22 @@ const (
 // margin is how far beyond First and Last the changes of a zone are known: more than any two offsets differ.
 const margin = 4 * 86_400
 
-// far bounds the first and the last span of a zone.
+// far bounds the first and the last period of a zone.
 const far = math.MaxInt64 / 4
 
-// Zone is a time zone: spans of instants with one offset each. It is never changed.
+// Zone is a time zone: periods of instants with one offset each. It is never changed.
 type Zone struct {
 	name    string
-	begins  []int64 // of each span; that of the first is -far
-	offsets []int32 // of each span, in seconds; neighbours differ
+	begins  []int64 // of each period; that of the first is -far
+	offsets []int32 // of each period, in seconds; neighbours differ
 }
 
-// Span is a range of instants, Begin <= t < End, during which the clocks of a zone are Offset seconds ahead of UTC.
-type Span struct {
+// Period is a range of instants, Begin <= t < End, during which the clocks of a zone are Offset seconds ahead of UTC.
+type Period struct {
 	Begin, End, Offset int64
 }
 
-// of finds the spans of a location.
+// of finds the periods of a location.
 func of(name string, location *time.Location) *Zone {
 	z := &Zone{name: name}
 	at := time.Unix(First-margin, 0).In(location)
@@ -56,19 +56,19 @@ func of(name string, location *time.Location) *Zone {
 // Name returns the name under which the zone was found.
 func (z *Zone) Name() string { return z.name }
 
-// Spans returns the number of spans.
-func (z *Zone) Spans() int { return len(z.begins) }
+// Periods returns the number of periods.
+func (z *Zone) Periods() int { return len(z.begins) }
 
-// Span returns a span by its number, from 0.
-func (z *Zone) Span(i int) Span {
-	s := Span{Begin: z.begins[i], End: far, Offset: int64(z.offsets[i])}
+// Period returns a period by its number, from 0.
+func (z *Zone) Period(i int) Period {
+	s := Period{Begin: z.begins[i], End: far, Offset: int64(z.offsets[i])}
 	if i+1 < len(z.begins) {
 		s.End = z.begins[i+1]
 	}
 	return s
 }
 
-// At returns the number of the span of an instant.
+// At returns the number of the period of an instant.
 func (z *Zone) At(instant int64) int {
 	return sort.Search(len(z.begins), func(i int) bool { return z.begins[i] > instant }) - 1
 }

@@ -53,9 +53,9 @@ func TestT13_every_zone_of_the_archive_shows_the_times_of_the_standard_library(t
 				check(time.Date(year, 12, 31, 6*hour, 0, 0, 0, time.UTC).Unix())
 			}
 		}
-		for i := 1; i < z.Spans(); i += 1 + random.IntN(20) {
-			check(z.Span(i).Begin - 1)
-			check(z.Span(i).Begin)
+		for i := 1; i < z.Periods(); i += 1 + random.IntN(20) {
+			check(z.Period(i).Begin - 1)
+			check(z.Period(i).Begin)
 		}
 		seen++
 	}
