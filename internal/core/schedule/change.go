@@ -126,6 +126,16 @@ func Resume(r *Schedule, spec *Spec, facts *Facts, by, reason string) (p Plan, c
 	return s.plan(), changed
 }
 
+// Delete returns what the deletion of a schedule tells, and the firings whose work it cancels (T21): the open ones if cancelOpen is set, else none. The
+// record and its history are removed.
+func Delete(r *Schedule, cancelOpen bool, by string) ([]Firing, Event) {
+	e := Event{Type: EventDeleted, By: by}
+	if cancelOpen {
+		return r.Open, e
+	}
+	return nil, e
+}
+
 // Listed is a schedule as Sync sees it.
 type Listed struct {
 	Name       string

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/schedule/cron"
 )
 
 func TestT17_a_put_creates_updates_or_leaves_as_it_is(t *testing.T) {
@@ -149,6 +150,15 @@ func TestT21_an_ended_schedule_becomes_active_if_moments_are_left(t *testing.T) 
 	want(t, "state", []any{w.rec.State, w.rec.NextAt}, []any{Active, at(t, "2026-01-01 02:00")})
 }
 
+func TestT21_open_work_of_a_deleted_schedule_goes_on_unless_it_is_cancelled(t *testing.T) {
+	t.Parallel()
+	w := hourly(t, OverlapAllow)
+	w.to("2026-01-01 01:00")
+	kept, e := Delete(&w.rec, false, "ana")
+	cancelled, _ := Delete(&w.rec, true, "ana")
+	want(t, "deletion", []any{len(kept), len(cancelled), e.Type, e.By}, []any{0, 1, EventDeleted, "ana"})
+}
+
 func TestT41_a_run_by_hand_is_a_firing_of_its_own(t *testing.T) {
 	t.Parallel()
 	w := hourly(t, OverlapSkip)
@@ -219,6 +229,24 @@ func TestT42_a_backfill_has_at_most_ten_thousand_moments(t *testing.T) {
 	wantCode(t, err, base.CodeInvalidSchedule, "to")
 	_, err = NewBackfill(spec, -1, from, false)
 	wantCode(t, err, base.CodeInvalidSchedule, "from")
+}
+
+func TestT25_T42_T43_exceptions_cannot_make_a_walk_take_long(t *testing.T) {
+	t.Parallel()
+	d := valid("* * * * * *")
+	d.Except = []cron.Calendar{{Hour: "1-23"}, {Minute: "1-59"}, {Second: "1-59"}} // one moment a day is left
+	spec := must[*Spec](t)(Parse(d))
+	from := at(t, "2026-01-01")
+	if n := len(must[[]Upcoming](t)(spec.Preview(base.UUID{}, from, 1000))); n < 10 || n > 13 {
+		t.Errorf("%d moments in a preview", n)
+	}
+	_, err := NewBackfill(spec, from, from.Add(100*base.Day), false)
+	wantCode(t, err, base.CodeBackfillTooLarge, "to")
+	want(t, "a shorter one", len(must[*Backfill](t)(NewBackfill(spec, from, from.Add(10*base.Day), false)).After(0, 100)), 10)
+	w := newWorld(t, from, d)
+	w.to("2026-03-01 12:00")
+	missed := w.history[Key{Moment: at(t, "2026-01-02"), Run: true}]
+	want(t, "missed", []any{missed.AtLeast, missed.Last}, []any{true, at(t, "2026-02-28")})
 }
 
 func TestT42_moments_that_were_submitted_are_passed_over_unless_they_are_run_again(t *testing.T) {

@@ -35,11 +35,15 @@ func (s *Spec) due(m base.Time, jitter base.Millis) base.Time {
 	return dueBefore(m, next, jitter)
 }
 
-// Count returns the number of moments m with from <= m < to, at most most+1.
-func (s *Spec) Count(from, to base.Time, most int) int {
+// count returns the number of moments m with from <= m < to, at most most+1. A range that takes too long to look through counts as one with more.
+func (s *Spec) count(from, to base.Time, most int) int {
 	n := 0
 	for w, end := s.walk(ceilSecond(from)), ceilSecond(to); n <= most; n++ {
-		if m, ok := w.next(); !ok || m >= end {
+		m, ok := w.next()
+		if w.spent() && !ok {
+			return most + 1
+		}
+		if !ok || m >= end {
 			break
 		}
 	}

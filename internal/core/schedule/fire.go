@@ -16,8 +16,8 @@ type Request struct {
 }
 
 // Fire settles and then decides about one firing that was asked for, paused or not. ThroughAt, Runs and State are not changed by it. ok is false if the moment
-// has a row already, fired, or waits: then nothing more is done. If the submit is refused, err is that refusal, and nothing of the plan is to be
-// written. A moment out of bounds is invalid_schedule.
+// has a row already, fired, or waits: then nothing more is done. If the submit is refused, err is that refusal: the
+// caller rolls back what Submit and Cancel did, and settles instead (W2). A moment out of bounds is invalid_schedule.
 func Fire(r *Schedule, spec *Spec, facts *Facts, q *Request, fired bool) (p Plan, f Firing, ok bool, err error) {
 	moment := q.Moment
 	if moment == 0 {
@@ -68,7 +68,8 @@ type Backfill struct {
 	reverse  bool
 }
 
-// NewBackfill checks a range: to before from is invalid_schedule, more than 10,000 moments are backfill_too_large with the count, which is exact up to 100,000.
+// NewBackfill checks a range: to before from is invalid_schedule, more than 10,000 moments are backfill_too_large with the count, which is exact up to 100,000
+// unless exceptions remove most of the moments.
 func NewBackfill(spec *Spec, from, to base.Time, reverse bool) (*Backfill, error) {
 	for _, bound := range []struct {
 		field string
@@ -82,7 +83,7 @@ func NewBackfill(spec *Spec, from, to base.Time, reverse bool) (*Backfill, error
 		return nil, invalid("to", "must not be before from")
 	}
 	b := &Backfill{spec: spec.Unbounded(), from: from, to: to, reverse: reverse}
-	if n := b.spec.Count(from, to, maxCounted); n > maxBackfilled {
+	if n := b.spec.count(from, to, maxCounted); n > maxBackfilled {
 		e := base.Errorf(base.CodeBackfillTooLarge, "the range has %d moments, at most %d are allowed", n, maxBackfilled).With("count", n).WithField("to")
 		if n > maxCounted {
 			e = base.Errorf(base.CodeBackfillTooLarge, "the range has more than %d moments, at most %d are allowed", maxCounted, maxBackfilled).

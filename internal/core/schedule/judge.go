@@ -77,11 +77,11 @@ func (s *settling) miss(end base.Time, reason string) {
 	limit := ceilSecond(end)
 	for w := s.spec.walk(floorSecond(s.ThroughAt) + 1); ; {
 		at, ok := w.next()
-		if !ok || at >= limit {
+		if at >= limit || !ok && !w.spent() {
 			break
 		}
-		if count == maxCounted {
-			more = true
+		if count == maxCounted || !ok {
+			more = count > 0
 			last, _ = s.spec.Prev(end)
 			break
 		}

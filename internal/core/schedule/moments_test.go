@@ -70,7 +70,7 @@ func TestTC1_moments_are_those_of_a_walk_over_every_minute_around_every_change(t
 	}
 	entries, each := 300, 2
 	if exploring() {
-		entries, each = 10_000, 6
+		entries = 10_000
 	}
 	pool := make([]*naive, entries)
 	for i := range pool {

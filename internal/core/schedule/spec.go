@@ -12,6 +12,7 @@ import (
 const (
 	horizon    = 18_263 * 86_400 // fifty years, in seconds
 	maxRemoved = 100_000         // moments in a row that except removes
+	maxLooked  = 1_000_000       // moments of one walk, those that except removes among them
 )
 
 // Spec is a definition that was checked, with its entries ready for use. It is never changed and may be used by several goroutines at once.
@@ -58,11 +59,18 @@ func (s *Spec) removed(m int64) bool {
 
 // walk is the moments of a spec from a time on, in order.
 type walk struct {
-	spec  *Spec
-	at    []int64  // of each entry its next moment
-	from  int64    // all moments before it were passed
+	spec *Spec
+	at   []int64 // of each entry its next moment
+	from int64   // all moments before it were passed
+	looked
 	small [4]int64 // room for at
 }
+
+// looked counts the moments that a walk looked at, so that exceptions cannot make it take long.
+type looked int
+
+// spent reports whether a walk ended because it looked at too many.
+func (n looked) spent() bool { return n >= maxLooked }
 
 func (s *Spec) walk(from int64) *walk {
 	w := &walk{spec: s, from: max(from, s.first)}
@@ -74,14 +82,15 @@ func (s *Spec) walk(from int64) *walk {
 	return w
 }
 
-// next returns the next moment; false if there is none within the bounds of T5.
+// next returns the next moment; false if there is none within the bounds of T5, or the walk looked at too many.
 func (w *walk) next() (int64, bool) {
 	limit := saturated(w.from, horizon)
 	for range maxRemoved {
 		m := slices.Min(w.at)
-		if m > limit {
+		if m > limit || w.spent() {
 			break
 		}
+		w.looked++
 		for i := range w.at {
 			if w.at[i] == m {
 				w.at[i] = w.spec.entries[i].next(w.spec.zone, m+1, w.spec.last)
@@ -97,9 +106,10 @@ func (w *walk) next() (int64, bool) {
 
 // walkBack is the moments of a spec up to a time, in falling order.
 type walkBack struct {
-	spec  *Spec
-	at    []int64
-	from  int64
+	spec *Spec
+	at   []int64
+	from int64
+	looked
 	small [4]int64
 }
 
@@ -117,9 +127,10 @@ func (w *walkBack) next() (int64, bool) {
 	limit := w.from - horizon
 	for range maxRemoved {
 		m := slices.Max(w.at)
-		if m < limit || m == noneBefore {
+		if m < limit || m == noneBefore || w.spent() {
 			break
 		}
+		w.looked++
 		for i := range w.at {
 			if w.at[i] == m {
 				w.at[i] = w.spec.entries[i].prev(w.spec.zone, m-1, w.spec.first)

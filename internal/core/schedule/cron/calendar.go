@@ -32,8 +32,12 @@ func (c *Calendar) parse(clock string) (*Pattern, error) {
 		name, text, absent string
 		unit               *unit
 	}{
-		{"second", c.Second, clock, &seconds}, {"minute", c.Minute, clock, &minutes}, {"hour", c.Hour, clock, &hours},
-		{"day_of_month", c.DayOfMonth, "*", &daysOfMonth}, {"month", c.Month, "*", &months}, {"day_of_week", c.DayOfWeek, "*", &daysOfWeek},
+		{"second", c.Second, clock, &seconds},
+		{"minute", c.Minute, clock, &minutes},
+		{"hour", c.Hour, clock, &hours},
+		{"day_of_month", c.DayOfMonth, "*", &daysOfMonth},
+		{"month", c.Month, "*", &months},
+		{"day_of_week", c.DayOfWeek, "*", &daysOfWeek},
 		{"year", c.Year, "*", &years},
 	}
 	fields := make([]field, 0, len(parts))

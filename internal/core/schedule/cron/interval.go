@@ -16,7 +16,7 @@ type Interval struct {
 // The bounds of an interval, in seconds.
 const (
 	MinEvery = 1
-	MaxEvery = int64(10 * base.Year / base.Second)
+	MaxEvery = 10 * base.Year / base.Second
 )
 
 // Next returns the least moment of the interval that is at least start.

@@ -6,8 +6,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
-// maxName bounds what is looked for; the longest name has 30 bytes.
-const maxName = 64
+// maxName bounds what is compared with all names; the longest of them has 30 bytes.
+const maxName = 40
 
 // Find returns the zone of that IANA name, letter by letter: invalid_schedule, with the nearest name as hint. The host's local zone, offsets and POSIX
 // texts are not names.
@@ -27,7 +27,10 @@ func Find(name string) (*Zone, error) {
 // nearest returns the name that takes the fewest edits to make from text, ignoring case; "" if text has little in common with any. Of equally
 // near names it is the first one.
 func nearest(text string) string {
-	text = strings.ToLower(strings.ReplaceAll(base.CutText(text, maxName), " ", "_"))
+	if len(text) > maxName {
+		return ""
+	}
+	text = strings.ToLower(strings.ReplaceAll(text, " ", "_"))
 	best, least := "", len(text)/2+1
 	for _, name := range Names() {
 		full := strings.ToLower(name)
