@@ -123,6 +123,7 @@ const (
 	CodeStaleVersion             Code = "stale_version"
 	CodeScheduleAlreadyExists    Code = "schedule_already_exists"
 	CodeUniqueConflict           Code = "unique_conflict"
+	CodeCollectConflict          Code = "collect_conflict"
 	CodeLimitBelowUsage          Code = "limit_below_usage"
 	CodeBudgetInUse              Code = "budget_in_use"
 	CodeStaleAppend              Code = "stale_append"
@@ -308,6 +309,7 @@ var codes = map[Code]CodeInfo{
 	CodeStaleVersion:             {"conflict", 409, false},
 	CodeScheduleAlreadyExists:    {"conflict", 409, false},
 	CodeUniqueConflict:           {"conflict", 409, false},
+	CodeCollectConflict:          {"conflict", 409, false},
 	CodeLimitBelowUsage:          {"conflict", 409, false},
 	CodeBudgetInUse:              {"conflict", 409, false},
 	CodeStaleAppend:              {"conflict", 409, false},
