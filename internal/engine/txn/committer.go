@@ -288,7 +288,7 @@ type BatchMode struct {
 // attempt runs the batch in one transaction. If it returns an error, no request in rest has been answered, and the caller must answer or retry
 // them. rest is the batch without the commands that were set apart.
 func (e *Engine) attempt(batch []*Request, mode BatchMode) (rest []*Request, err error) {
-	ctx, cancel := context.WithTimeout(e.Background(), StoreTimeout)
+	ctx, cancel := e.Bounded()
 	defer cancel()
 	rest = batch
 	// The incarnation is read before the cache. If the database comes back as another one in between, the rows may be of either, but since is the
