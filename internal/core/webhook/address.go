@@ -21,34 +21,39 @@ type Addresses struct {
 	AllowLoopback bool           // also this host, by http or https on any port, as the development server does
 }
 
-// Target is a URL in its parts, as a sender connects to it.
+// Target is where a URL leads.
 type Target struct {
 	Scheme string // http or https
 	Host   string // a name in lower case, or an address without brackets
 	Port   int
+	Addr   netip.Addr // of a host that is written as an address
 }
 
 // CheckURL checks the URL of an endpoint. Errors: invalid_webhook_url with the field url.
 func (a Addresses) CheckURL(raw string) error {
-	_, err := a.Target(raw)
-	return err
+	t, err := ParseURL(raw)
+	if err != nil {
+		return err
+	}
+	return a.CheckTarget(t)
 }
 
-// Target checks a URL and returns where it leads. Errors: those of CheckURL.
-func (a Addresses) Target(raw string) (Target, error) {
+// ParseURL reads a URL in the only form that is permitted under any settings. Errors: invalid_webhook_url with the field url.
+func ParseURL(raw string) (Target, error) {
 	u, err := parseURL(raw)
 	if err != nil {
 		return Target{}, err
 	}
-	t := Target{Scheme: u.Scheme, Host: strings.ToLower(u.Hostname())}
-	if t.Port, err = portOf(u); err != nil {
-		return Target{}, err
-	}
-	addr, err := checkHost(t.Host, strings.HasPrefix(u.Host, "["))
+	port, err := portOf(u)
 	if err != nil {
 		return Target{}, err
 	}
-	return t, a.permits(t, addr)
+	host := strings.ToLower(u.Hostname())
+	addr, err := checkHost(host, strings.HasPrefix(u.Host, "["))
+	if err != nil {
+		return Target{}, err
+	}
+	return Target{Scheme: u.Scheme, Host: host, Port: port, Addr: addr}, nil
 }
 
 // parseURL refuses what two programs may read in two ways: a sender and its proxy, or this check and the sender.
@@ -96,13 +101,13 @@ const (
 	portHTTPS = 443
 )
 
-// permits applies the settings to a target. Addr is its address if it is written as one.
-func (a Addresses) permits(t Target, addr netip.Addr) error {
-	local := Local(t.Host) || addr.IsValid() && addr.Unmap().IsLoopback()
+// CheckTarget applies the settings to a target. What a name leads to is checked at each connect. Errors: invalid_webhook_url with the field url.
+func (a Addresses) CheckTarget(t Target) error {
+	local := Local(t.Host) || t.Addr.IsValid() && t.Addr.Unmap().IsLoopback()
 	if local && a.AllowLoopback {
 		return nil
 	}
-	if Local(t.Host) && a.loopbackRefused() || addr.IsValid() && a.Refused(addr) {
+	if Local(t.Host) && a.loopbackRefused() || t.Addr.IsValid() && a.Refused(t.Addr) {
 		return refuseURL("leads to an address that webhooks may not reach", "use a public address; the operator of the server permits ranges with --webhook-allow-cidr")
 	}
 	if t.Scheme == "http" && !a.AllowHTTP {
@@ -119,10 +124,10 @@ func (a Addresses) loopbackRefused() bool {
 	return a.Refused(netip.AddrFrom4([4]byte{127, 0, 0, 1})) && a.Refused(netip.IPv6Loopback())
 }
 
-// Permits reports whether a request to a target may be sent to an address. The names of this host lead to loopback addresses alone, so that the
+// Permits reports whether a request to a host may be sent to an address. The names of this host lead to loopback addresses alone, so that the
 // exemption of the development server covers nothing else.
-func (a Addresses) Permits(t Target, addr netip.Addr) bool {
-	if Local(t.Host) && !addr.Unmap().IsLoopback() {
+func (a Addresses) Permits(host string, addr netip.Addr) bool {
+	if Local(host) && !addr.Unmap().IsLoopback() {
 		return false
 	}
 	return !a.Refused(addr)

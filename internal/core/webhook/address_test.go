@@ -176,14 +176,14 @@ func TestE45_named_ranges_are_opened_and_no_others(t *testing.T) {
 func TestE45_the_exemption_of_loopback_covers_no_other_address(t *testing.T) {
 	t.Parallel()
 	a := Addresses{AllowLoopback: true}
-	target, err := a.Target("http://LOCALHOST:9000/")
+	target, err := ParseURL("http://LOCALHOST:9000/")
 	if err != nil || target != (Target{Scheme: "http", Host: "localhost", Port: 9000}) {
 		t.Fatalf("%+v: %v", target, err)
 	}
-	if a.Permits(target, netip.MustParseAddr("93.184.215.14")) {
+	if a.Permits(target.Host, netip.MustParseAddr("93.184.215.14")) {
 		t.Error("localhost that resolves to a public address is reached without https on a port of its choice")
 	}
-	if !a.Permits(target, netip.MustParseAddr("::1")) {
+	if !a.Permits(target.Host, netip.MustParseAddr("::1")) {
 		t.Error("localhost is not reached")
 	}
 	for _, url := range []string{"http://example.com/", "https://example.com:9000/", "https://10.0.0.1/", "https://localhost.example.com:9000/"} {
@@ -199,10 +199,13 @@ func FuzzURL(f *testing.F) {
 		f.Add(url)
 	}
 	f.Fuzz(func(t *testing.T, url string) {
-		target, err := Addresses{}.Target(url)
-		if err != nil {
+		if err := (Addresses{}).CheckURL(url); err != nil {
 			wantCode(t, err, base.CodeInvalidWebhookURL, "url")
 			return
+		}
+		target, err := ParseURL(url)
+		if err != nil {
+			t.Fatal(err)
 		}
 		if target.Scheme != "https" || target.Port != 443 || target.Host == "" {
 			t.Errorf("%q leads to %+v", url, target)

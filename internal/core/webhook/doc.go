@@ -5,7 +5,7 @@
 // events. It imports base and the standard library alone. Its files:
 //
 //   - secret, sign: the secrets of an endpoint and the signatures that they make
-//   - body: the JSON document of a request
+//   - body, request: the JSON document of a request, and what a sender is given of it
 //   - address, ranges, host: which URLs may be registered and which addresses may be connected to
 //   - judge, delay: what the answer of a receiver means, and the times of the attempts
 package webhook
