@@ -71,6 +71,10 @@ var rooms = []room{
 		reason: "it records what is done and must not care what that is for",
 	},
 	{
+		path: "internal/engine/webhooks", may: []string{"internal/engine/txn", "internal/engine/eventlog", "internal/engine/admin", "internal/core", "internal/core/*", "internal/store", "internal/metrics"}, stdlib: true,
+		reason: "it sends what the log says and must not care what that is about, nor how requests are made",
+	},
+	{
 		path: "internal/engine/limits", may: []string{"internal/engine/txn", "internal/engine/admin", "internal/core", "internal/core/*", "internal/store", "internal/metrics"}, stdlib: true,
 		reason: "it decides what may be taken; it knows neither who takes it nor how",
 	},
@@ -96,7 +100,7 @@ var rooms = []room{
 		reason: "jobs are the highest room: they act through the commands of all others",
 	},
 	{
-		path: "internal/engine", may: []string{"internal/engine/txn", "internal/engine/eventlog", "internal/engine/streams", "internal/engine/admin", "internal/engine/limits", "internal/engine/waits", "internal/engine/work", "internal/engine/flows", "internal/engine/claims", "internal/engine/inspect", "internal/engine/bulk", "internal/core", "internal/core/*", "internal/store"}, stdlib: true,
+		path: "internal/engine", may: []string{"internal/engine/txn", "internal/engine/eventlog", "internal/engine/streams", "internal/engine/admin", "internal/engine/webhooks", "internal/engine/limits", "internal/engine/waits", "internal/engine/work", "internal/engine/flows", "internal/engine/claims", "internal/engine/inspect", "internal/engine/bulk", "internal/core", "internal/core/*", "internal/store"}, stdlib: true,
 		reason: "it puts kernel and rooms together and decides nothing",
 	},
 	{

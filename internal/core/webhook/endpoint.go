@@ -55,6 +55,9 @@ type Filter struct {
 	Since       base.Time         `json:"since,omitzero"`
 }
 
+// Empty reports whether the filter selects all events.
+func (f *Filter) Empty() bool { return reflect.DeepEqual(*f, Filter{}) }
+
 func (f *Filter) clone() Filter {
 	c := *f
 	c.Kinds, c.Tags = slices.Clone(f.Kinds), maps.Clone(f.Tags)

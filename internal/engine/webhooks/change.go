@@ -172,9 +172,6 @@ func (w *Webhooks) enable(o *opened, c txn.Caller, start int64) bool {
 		o.note = "events between the stop and the oldest retained one are lost"
 		q.Stopped = &webhook.Place{Seq: start + 1}
 	}
-	if o.feed.Active == 0 { // the feed stood still: it goes on where it is, and reads for this endpoint alone
-		q.Stopped = nil
-	}
 	q.Resume(o.feed.At)
 	q.Succeeded() // it begins anew: what failed before says nothing about now
 	o.feed.Active++

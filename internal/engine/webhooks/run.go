@@ -310,7 +310,7 @@ func (r *runner) send() {
 		r.window = r.window[1:]
 		one.slow, one.at = slow, r.w.Sweep.StoreNow()
 		r.inFlight++
-		request := Request{
+		request := webhook.Request{
 			URL: r.endpoint.URL, ID: one.delivery.EventID.String(), Secrets: r.secrets, At: one.at.Std(),
 			Body: webhook.Body(one.delivery.Kind, one.delivery.EventAt.Std(), one.envelope),
 		}
@@ -325,7 +325,7 @@ func (r *runner) maySend() bool {
 }
 
 // attempt makes one request. A panic counts as a failed attempt.
-func (r *runner) attempt(one *item, request Request) {
+func (r *runner) attempt(one *item, request webhook.Request) {
 	one.answer = webhook.Answer{Err: webhook.ErrInterrupted}
 	ctx, cancel := context.WithTimeout(r.w.runners.ctx, sendTime)
 	defer cancel()

@@ -38,20 +38,11 @@ type Webhooks struct {
 	counted *metrics.Counters // attempts and ends of deliveries, by outcome
 }
 
-// Request is one attempt to deliver an event.
-type Request struct {
-	URL     string
-	ID      string // of the event
-	Body    []byte
-	Secrets []webhook.Secret
-	At      time.Time
-}
-
 // Setup is what the room needs of its surroundings. The zero value permits public addresses and sends nothing.
 type Setup struct {
 	Addresses webhook.Addresses
 	// Send makes one attempt and returns what became of it. nil: this process takes no events and sends none.
-	Send func(ctx context.Context, r Request) webhook.Answer
+	Send func(ctx context.Context, r webhook.Request) webhook.Answer
 	// Envelope encodes an event as readers of the log get it.
 	Envelope func(ev eventlog.Event) ([]byte, error)
 }
