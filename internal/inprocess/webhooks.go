@@ -9,6 +9,9 @@ import (
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/core/webhook"
+	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/service"
+	"github.com/flowfabric/flowfabric/internal/webhooksend"
 )
 
 // webhookAddresses returns which addresses webhooks may reach; invalid_argument.
@@ -24,6 +27,12 @@ func webhookAddresses(t api.WebhookTargets) (webhook.Addresses, error) {
 		}
 	}
 	return webhook.Addresses{AllowHTTP: t.AllowHTTP, AllowLoopback: t.AllowLoopback, Allow: t.AllowRanges, Ports: t.Ports}, nil
+}
+
+// sendWebhooks lets the engine send webhooks to permitted addresses.
+func (e *Engine) sendWebhooks(to webhook.Addresses) {
+	e.sender = webhooksend.New(webhooksend.Config{Addresses: to, Clock: e.engine.Config().Clock})
+	e.engine.SetUpWebhooks(engine.WebhookSetup{Addresses: to, Send: e.sender.Send, Envelope: service.Envelope})
 }
 
 // webhookSettings are the settings of webhooks as those of a server.
