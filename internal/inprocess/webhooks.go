@@ -9,6 +9,9 @@ import (
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/core/webhook"
+	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/service"
+	"github.com/flowfabric/flowfabric/internal/webhooksend"
 )
 
 // webhookAddresses returns which addresses webhooks may reach; invalid_argument.
@@ -42,4 +45,10 @@ func listed[T any](all []T, text func(T) string) string {
 		texts[i] = text(one)
 	}
 	return strings.Join(texts, ",")
+}
+
+// sendWebhooks has the engine send events to webhooks, at those addresses alone.
+func (e *Engine) sendWebhooks(targets webhook.Addresses) {
+	e.sender = webhooksend.New(webhooksend.Config{Addresses: targets, Clock: e.engine.Config().Clock})
+	e.engine.SetUpWebhooks(engine.WebhookSetup{Addresses: targets, Send: e.sender.Send, Envelope: service.Envelope})
 }
