@@ -26,8 +26,8 @@ type Engine struct {
 	owner              service.Caller // that the client was opened for
 	engine             *engine.Engine
 	store              store.Store
-	sender             *webhooksend.Sender
 	cfg                flowfabric.EngineConfig
+	sender             *webhooksend.Sender
 
 	closing  sync.Once
 	closed   atomic.Bool // Close has begun

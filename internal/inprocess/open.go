@@ -72,7 +72,7 @@ func Open(ctx context.Context, on Store, cfg flowfabric.EngineConfig) (*flowfabr
 	if err != nil {
 		return nil, api.AsError(err)
 	}
-	addresses, err := webhookAddresses(cfg.Webhooks)
+	targets, err := webhookAddresses(cfg.Webhooks)
 	if err != nil {
 		return nil, api.AsError(err)
 	}
@@ -88,7 +88,7 @@ func Open(ctx context.Context, on Store, cfg flowfabric.EngineConfig) (*flowfabr
 		return nil, openError(errors.Join(err, st.Close()))
 	}
 	here := newEngine(e, st, cfg, settingsOf(cfg, on, e), on.Checks)
-	here.sendWebhooks(addresses)
+	here.sendWebhooks(targets)
 	return flowfabric.NewClient(here.connection()), nil
 }
 

@@ -29,12 +29,6 @@ func webhookAddresses(t api.WebhookTargets) (webhook.Addresses, error) {
 	return webhook.Addresses{AllowHTTP: t.AllowHTTP, AllowLoopback: t.AllowLoopback, Allow: t.AllowRanges, Ports: t.Ports}, nil
 }
 
-// sendWebhooks lets the engine send webhooks to permitted addresses.
-func (e *Engine) sendWebhooks(to webhook.Addresses) {
-	e.sender = webhooksend.New(webhooksend.Config{Addresses: to, Clock: e.engine.Config().Clock})
-	e.engine.SetUpWebhooks(engine.WebhookSetup{Addresses: to, Send: e.sender.Send, Envelope: service.Envelope})
-}
-
 // webhookSettings are the settings of webhooks as those of a server.
 func webhookSettings(t api.WebhookTargets) []api.Setting {
 	ports := slices.Sorted(slices.Values(append([]int{443}, t.Ports...)))
@@ -51,4 +45,10 @@ func listed[T any](all []T, text func(T) string) string {
 		texts[i] = text(one)
 	}
 	return strings.Join(texts, ",")
+}
+
+// sendWebhooks has the engine send events to webhooks, at those addresses alone.
+func (e *Engine) sendWebhooks(targets webhook.Addresses) {
+	e.sender = webhooksend.New(webhooksend.Config{Addresses: targets, Clock: e.engine.Config().Clock})
+	e.engine.SetUpWebhooks(engine.WebhookSetup{Addresses: targets, Send: e.sender.Send, Envelope: service.Envelope})
 }

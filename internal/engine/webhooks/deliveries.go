@@ -183,7 +183,6 @@ func (w *Webhooks) delivery(ctx context.Context, id, delivery base.UUID) (webhoo
 	return webhook.Delivery{}, noSuchDelivery(delivery)
 }
 
-
 // TestWebhook sends an event of the kind webhook.test to an endpoint, as any other is sent (E46). Codes: webhook_not_found, namespace_limit_exceeded.
 func (w *Webhooks) TestWebhook(ctx context.Context, c txn.Caller, id base.UUID, how admin.AdminAction) (webhook.Delivery, error) {
 	var made webhook.Delivery

@@ -163,7 +163,7 @@ type settling struct {
 	u        *txn.Tx
 	q        *webhook.Queue
 	endpoint *webhook.Endpoint
-	gone     bool     // the receiver has answered 410
+	gone     bool      // the receiver has answered 410
 	due      base.Time // the earliest that was written here
 	counts   map[string]int64
 }
