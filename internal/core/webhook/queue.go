@@ -59,6 +59,9 @@ type Queue struct {
 // Pending is the number of deliveries that are not finished.
 func (q *Queue) Pending() int { return q.Queued + q.Retrying }
 
+// MayFill reports whether deliveries may be made of a part of the log now.
+func (q *Queue) MayFill() bool { return len(q.Ranges) > 0 && q.Pending() < MostPending }
+
 // Leased reports whether a process works on the endpoint.
 func (q *Queue) Leased(now base.Time) bool { return q.Owner != "" && now < q.Until }
 

@@ -75,20 +75,25 @@ func (w *Webhooks) Deliveries(ctx context.Context, c txn.Caller, id base.UUID, s
 	return list, next, nil
 }
 
-// deliveryDocs reads records behind a key, place by place in the order of their names.
+// deliveryDocs reads records behind a key, place by place in the order of their names. It is one read, so that a delivery which moves is seen once.
 func (w *Webhooks) deliveryDocs(ctx context.Context, id base.UUID, places []string, after string, limit int) (docs []store.Doc, err error) {
+	var want store.Want
 	for _, place := range slices.Sorted(slices.Values(places)) {
-		prefix := deliveryPrefix(id, place)
-		if after >= prefix+"~" || len(docs) == limit {
-			continue
+		if prefix := deliveryPrefix(id, place); after < prefix+"~" {
+			want.Scans = append(want.Scans, store.Scan{Kind: docDelivery, Prefix: prefix, After: after, Limit: limit})
 		}
-		loaded, err := w.Store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: docDelivery, Prefix: prefix, After: after, Limit: limit - len(docs)}}})
-		if err != nil {
-			return nil, txn.PublicFault(err)
-		}
-		docs = append(docs, loaded.Scanned[0]...)
 	}
-	return docs, nil
+	if len(want.Scans) == 0 {
+		return nil, nil
+	}
+	loaded, err := w.Store.Read(ctx, want)
+	if err != nil {
+		return nil, txn.PublicFault(err)
+	}
+	for _, found := range loaded.Scanned {
+		docs = append(docs, found...)
+	}
+	return docs[:min(len(docs), limit)], nil
 }
 
 // Redeliver sends a delivery again, whatever became of it: at once, and then as often as any other. Codes: webhook_not_found, delivery_not_found,

@@ -201,11 +201,17 @@ func (w *Webhooks) attend(u *txn.Tx, id base.UUID, q *webhook.Queue, lease bool)
 				w.runners.kick(id)
 			}
 		})
-	case lease && w.sends() && w.runners.room():
+	case lease && w.mayTake(id, q):
 		w.take(u, id, q)
 	default:
 		armQueue(u, id, q, u.Now.Add(txn.TimerGrid))
 	}
+}
+
+// mayTake reports whether this process may lease a queue that no process works on. If its own lease has run out while requests are under way, it waits for
+// them: they must not be repeated beside themselves.
+func (w *Webhooks) mayTake(id base.UUID, q *webhook.Queue) bool {
+	return w.sends() && w.runners.room() && !(q.Owner == w.process && w.runners.runs(id, q.Epoch))
 }
 
 // take leases a queue to this process, which begins to send once that is durable.

@@ -66,6 +66,10 @@ func (r *runner) fill(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if to == part.From { // this process has not read as far: it will have in a moment
+		r.looked, r.retryAt = false, r.w.hostNow().Add(r.w.Cfg.PollInterval)
+		return nil
+	}
 	all, err := r.w.prepare(found)
 	if err != nil {
 		return err

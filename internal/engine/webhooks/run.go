@@ -45,6 +45,7 @@ type runner struct {
 	sealed   []webhook.SealedSecret // that secrets were opened of
 	queue    webhook.Queue          // as last seen
 	until    time.Time              // by the host's clock: the lease is good so long, for sure
+	seen     base.Time              // the store's clock when it was read
 	looked   bool                   // the store was read since the last hint
 	window   []*item                // to be sent, in order
 	known    map[base.UUID]bool     // in memory: not to be loaded again
@@ -74,7 +75,7 @@ func (*runner) wake(kick chan struct{}) {
 func (r *runner) run() {
 	all := r.w.runners
 	for {
-		if !r.failed() {
+		for r.needsMore() {
 			if err := r.fetch(all.ctx); err != nil {
 				r.failedNow(err)
 			}
@@ -165,11 +166,13 @@ func (r *runner) wants() int {
 	return 4 * r.queue.Places(r.endpoint.MaxInFlight)
 }
 
-// fetch loads deliveries when few are left in memory.
+// needsMore reports whether few deliveries are left in memory, and there may be more in the store.
+func (r *runner) needsMore() bool {
+	return !r.lost && !r.looked && !r.stopping() && !r.failed() && 2*len(r.window) <= r.wants()
+}
+
+// fetch loads deliveries.
 func (r *runner) fetch(ctx context.Context) error {
-	if r.lost || r.looked || r.stopping() || 2*len(r.window) > r.wants() {
-		return nil
-	}
 	want := r.wants() - len(r.window)
 	n := r.w.runners.load(r, want)
 	found, err := r.read(ctx, n)
@@ -181,7 +184,7 @@ func (r *runner) fetch(ctx context.Context) error {
 	for _, one := range found {
 		r.known[one.delivery.ID] = true
 	}
-	if r.looked = len(found) < n; r.looked && len(r.queue.Ranges) > 0 && !r.lost {
+	if r.looked = len(found) < n; r.looked && r.queue.MayFill() && !r.lost && r.endpoint.Active() {
 		return r.fill(ctx)
 	}
 	return nil
@@ -230,7 +233,7 @@ func (r *runner) see(loaded *store.Loaded) error {
 		r.lost = true
 		return nil
 	}
-	r.endpoint, r.queue = endpoint, *queue
+	r.endpoint, r.queue, r.seen = endpoint, *queue, loaded.Now
 	return r.open(loaded.Now)
 }
 

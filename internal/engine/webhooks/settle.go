@@ -37,7 +37,7 @@ func (r *runner) write() {
 
 // needsFeed reports whether the transaction may disable the endpoint, or have it take events of the log again.
 func (r *runner) needsFeed() bool {
-	failing := r.queue.FailingSince != 0 && r.w.Sweep.StoreNow().Sub(r.queue.FailingSince) > webhook.FailingAfter-base.Hour
+	failing := r.queue.FailingSince != 0 && base.Later(r.seen, r.w.Sweep.StoreNow()).Sub(r.queue.FailingSince) > webhook.FailingAfter-base.Hour
 	return r.queue.Stopped != nil || failing || slices.ContainsFunc(r.done, func(one *item) bool { return one.answer.Status == 410 })
 }
 
@@ -291,7 +291,7 @@ func (t *settling) follow() error {
 // lease extends the lease, or releases the queue.
 func (t *settling) lease() {
 	due := t.earliest()
-	more := t.endpoint.Active() && !t.stopping && (t.q.Queued > 0 || len(t.q.Ranges) > 0 || due.Reached(t.u.Now))
+	more := t.endpoint.Active() && !t.stopping && (t.q.Queued > 0 || t.q.MayFill() || due.Reached(t.u.Now))
 	if !t.idle || more || t.interrupted && !t.stopping {
 		t.q.Renew(t.u.Now)
 		armQueue(t.u, t.id, t.q, t.q.Until)
@@ -301,7 +301,7 @@ func (t *settling) lease() {
 	t.q.Release()
 	switch {
 	case !t.endpoint.Active():
-	case t.q.Queued > 0 || len(t.q.Ranges) > 0: // the engine stops: another process goes on
+	case t.q.Queued > 0 || t.q.MayFill(): // the engine stops: another process goes on
 		armQueue(t.u, t.id, t.q, t.u.Now.Add(1))
 	case due != 0:
 		armQueue(t.u, t.id, t.q, base.Later(due, t.u.Now.Add(1)))

@@ -68,11 +68,11 @@ func (v *visit) Decide(u *txn.Tx) error {
 			u.Safe.Then(func(error) { v.w.runners.kick(v.id) })
 		}
 	case endpoint == nil || !endpoint.Active():
-	case q.Queued == 0 && len(q.Ranges) == 0 && !due.Reached(u.Now):
+	case q.Queued == 0 && !q.MayFill() && !due.Reached(u.Now):
 		if due != 0 {
 			armQueue(u, v.id, q, due)
 		}
-	case v.w.sends() && v.w.runners.room():
+	case v.w.mayTake(v.id, q):
 		v.w.take(u, v.id, q)
 	default:
 		armQueue(u, v.id, q, u.Now.Add(base.Second)) // another process may have room
