@@ -12,11 +12,11 @@ var webhookCalls = []*Operation{
 	row(ReplayWebhook), row(ListDeliveries), row(RedeliverWebhook),
 }
 
-// The calls on webhooks.
+// The calls on webhooks. Their addresses are secrets: many receivers are known by nothing else.
 var (
 	ListWebhooks = Call[ListWebhooksRequest, api.Page[*api.Webhook]]{&Operation{
 		ID: "list_webhooks", Rule: "U108", Method: http.MethodGet, Path: "/v1/webhooks", Roles: Operate,
-		Go: "Admin.Webhooks.List", Command: "webhooks list", Summary: "List webhooks", Status: []int{http.StatusOK},
+		Go: "Admin.Webhooks.List", Command: "webhooks list", Summary: "List webhooks", Status: []int{http.StatusOK}, Secret: true,
 	}}
 	CreateWebhook = Call[CreateWebhookRequest, api.SecretWebhook]{&Operation{
 		ID: "create_webhook", Rule: "U108", Method: http.MethodPost, Path: "/v1/webhooks", Roles: Operate,
@@ -25,11 +25,11 @@ var (
 	}}
 	GetWebhook = Call[ByWebhook, api.Webhook]{&Operation{
 		ID: "get_webhook", Rule: "U108", Method: http.MethodGet, Path: "/v1/webhooks/{id}", Roles: Operate,
-		Go: "Admin.Webhooks.Get", Command: "webhooks get", Summary: "Show a webhook", Status: []int{http.StatusOK},
+		Go: "Admin.Webhooks.Get", Command: "webhooks get", Summary: "Show a webhook", Status: []int{http.StatusOK}, Secret: true,
 	}}
 	UpdateWebhook = Call[UpdateWebhookRequest, api.Webhook]{&Operation{
 		ID: "update_webhook", Rule: "U108", Method: http.MethodPatch, Path: "/v1/webhooks/{id}", Roles: Operate,
-		Go: "Admin.Webhooks.Change", Command: "webhooks set", Summary: "Change a webhook", Status: []int{http.StatusOK},
+		Go: "Admin.Webhooks.Change", Command: "webhooks set", Summary: "Change a webhook", Status: []int{http.StatusOK}, Secret: true,
 	}}
 	DeleteWebhook = Call[ChangeWebhookRequest, None]{&Operation{
 		ID: "delete_webhook", Rule: "U108", Method: http.MethodDelete, Path: "/v1/webhooks/{id}", Roles: Operate,
@@ -46,11 +46,11 @@ var (
 	}}
 	EnableWebhook = Call[ChangeWebhookRequest, api.EnabledWebhook]{&Operation{
 		ID: "enable_webhook", Rule: "U108", Method: http.MethodPost, Path: "/v1/webhooks/{id}/enable", Roles: Operate,
-		Go: "Admin.Webhooks.Enable", Command: "webhooks enable", Summary: "Enable a webhook again, where it stopped", Status: []int{http.StatusOK},
+		Go: "Admin.Webhooks.Enable", Command: "webhooks enable", Summary: "Enable a webhook again, where it stopped", Status: []int{http.StatusOK}, Secret: true,
 	}}
 	ReplayWebhook = Call[ReplayWebhookRequest, api.Webhook]{&Operation{
 		ID: "replay_webhook", Rule: "U108", Method: http.MethodPost, Path: "/v1/webhooks/{id}/replay", Roles: Operate,
-		Go: "Admin.Webhooks.Replay", Command: "webhooks replay", Summary: "Send past events to a webhook again", Status: []int{http.StatusOK},
+		Go: "Admin.Webhooks.Replay", Command: "webhooks replay", Summary: "Send past events to a webhook again", Status: []int{http.StatusOK}, Secret: true,
 	}}
 	ListDeliveries = Call[ListDeliveriesRequest, api.Page[*api.Delivery]]{&Operation{
 		ID: "list_deliveries", Rule: "U108", Method: http.MethodGet, Path: "/v1/webhooks/{id}/deliveries", Roles: Operate,
@@ -112,9 +112,14 @@ type ReplayWebhookRequest struct {
 	IfMatch *Revision `header:"If-Match" argument:"revision" doc:"Refuse if the revision differs."`
 	Body    struct {
 		AdminFields
-		After string `json:"after" required:"true" doc:"A cursor of the event log, or start: events behind it are sent."`
-		Until string `json:"until,omitempty" doc:"A cursor of the event log: the last event that is sent. Default: the newest now."`
+		ReplayedEvents
 	}
+}
+
+// ReplayedEvents are a part of the event log.
+type ReplayedEvents struct {
+	After string `json:"after" required:"true" doc:"A cursor of the event log, or start: events behind it are sent."`
+	Until string `json:"until,omitempty" doc:"A cursor of the event log: the last event that is sent. Default: the newest now."`
 }
 
 // ListDeliveriesRequest lists deliveries of a webhook.

@@ -205,7 +205,7 @@ func (w *Webhooks) RotateWebhook(
 ) (view WebhookView, own bool, err error) {
 	sealed, err := w.seal(ctx, id, secret)
 	if err != nil {
-		return view, false, err
+		return WebhookView{}, false, err
 	}
 	_, err = w.run(ctx, endpointChange{op: "rotate_webhook", caller: c, how: how, id: id, args: overlap, act: func(o *opened) (bool, error) {
 		if err := o.endpoint.Rotate(o.u.Now, sealed, overlap); err != nil {
@@ -215,13 +215,9 @@ func (w *Webhooks) RotateWebhook(
 		return true, nil
 	}})
 	if err != nil {
-		return view, false, err
+		return WebhookView{}, false, err
 	}
-	if view, err = w.Webhook(ctx, c, id); err != nil {
-		return view, false, err
-	}
-	own, err = w.has(ctx, &view.Endpoint, secret)
-	return view, own, err
+	return w.withSecret(ctx, c, id, secret)
 }
 
 // DeleteWebhook removes an endpoint. Its deliveries follow. Codes: webhook_not_found, precondition_failed.

@@ -33,38 +33,53 @@ func (w *Webhooks) CreateWebhook(
 	ctx context.Context, c txn.Caller, namespace string, s webhook.Settings, secret webhook.Secret, how admin.AdminAction,
 ) (view WebhookView, own bool, err error) {
 	if err := w.checkNew(c, namespace, &s); err != nil {
-		return view, false, err
+		return WebhookView{}, false, err
 	}
 	end, err := w.events.End(ctx)
 	if err != nil {
-		return view, false, err
+		return WebhookView{}, false, err
 	}
 	id := w.Mint()
 	sealed, err := w.seal(ctx, id, secret)
 	if err != nil {
-		return view, false, err
+		return WebhookView{}, false, err
 	}
-	answer := made{}
+	id, err = w.createAs(ctx, c, how, webhook.Endpoint{
+		ID: id, Namespace: namespace, Settings: s, State: webhook.StateActive, Revision: 1, CreatedBy: c.Principal,
+		Secrets: []webhook.SealedSecret{{Sealed: sealed}}, After: end,
+	})
+	if err != nil {
+		return WebhookView{}, false, err
+	}
+	return w.withSecret(ctx, c, id, secret)
+}
+
+// withSecret shows an endpoint, and reports whether a secret is its current one.
+func (w *Webhooks) withSecret(ctx context.Context, c txn.Caller, id base.UUID, secret webhook.Secret) (WebhookView, bool, error) {
+	view, err := w.Webhook(ctx, c, id)
+	if err != nil {
+		return WebhookView{}, false, err
+	}
+	own, err := w.has(ctx, &view.Endpoint, secret)
+	return view, own, err
+}
+
+// createAs stores an endpoint. It returns the id of the one that is there: a repeat finds the one that the first call made.
+func (w *Webhooks) createAs(ctx context.Context, c txn.Caller, how admin.AdminAction, e webhook.Endpoint) (base.UUID, error) {
+	answer, id, namespace := made{}, e.ID, e.Namespace
 	cmd := &admin.AdminCommand{
 		Op: "create_webhook", Caller: c, How: how, Ref: endpointRef(id), Beside: []store.DocRef{queueRef(id), tenantRef(namespace), feedRef}, Answer: &answer,
 		Where: func(*store.Doc) ([]string, error) { return []string{namespace}, nil },
 		Act: func(u *txn.Tx, _ *store.Doc) (admin.AdminChange, error) {
-			e := webhook.Endpoint{
-				ID: id, Namespace: namespace, Settings: s, State: webhook.StateActive, Revision: 1, CreatedAt: u.Now, CreatedBy: c.Principal,
-				Secrets: []webhook.SealedSecret{{Sealed: sealed}}, After: end,
-			}
+			e.CreatedAt = u.Now
 			answer = made{ID: id}
 			return w.create(u, c, &e)
 		},
 	}
-	if err := w.Administer(ctx, cmd, namespace, s); err != nil {
-		return view, false, err
+	if err := w.Administer(ctx, cmd, namespace, e.Settings); err != nil {
+		return base.UUID{}, err
 	}
-	if view, err = w.Webhook(ctx, c, answer.ID); err != nil {
-		return view, false, err
-	}
-	own, err = w.has(ctx, &view.Endpoint, secret)
-	return view, own, err
+	return answer.ID, nil
 }
 
 func (w *Webhooks) checkNew(c txn.Caller, namespace string, s *webhook.Settings) error {

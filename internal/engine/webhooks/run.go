@@ -317,7 +317,7 @@ func (r *runner) send() {
 			URL: r.endpoint.URL, ID: one.delivery.EventID.String(), Secrets: r.secrets, At: one.at.Std(),
 			Body: webhook.Body(one.delivery.Kind, one.delivery.EventAt.Std(), one.envelope),
 		}
-		go r.attempt(one, request)
+		go func() { _ = r.w.Guard(txn.InCommand, func() { r.attempt(one, request) }) }()
 	}
 }
 
@@ -327,16 +327,16 @@ func (r *runner) maySend() bool {
 		r.w.hostNow().Add(sendTime+leaseSpare).Before(r.until)
 }
 
-// attempt makes one request. A panic counts as a failed attempt.
+// attempt makes one request. If it panics it counts as a failed attempt.
 func (r *runner) attempt(one *item, request webhook.Request) {
-	one.answer = webhook.Answer{Err: webhook.ErrInterrupted}
 	ctx, cancel := context.WithTimeout(r.w.runners.ctx, sendTime)
 	defer cancel()
-	if err := r.w.Guard(txn.InCommand, func() { one.answer = r.w.setup.Load().Send(ctx, request) }); err != nil {
-		one.answer = webhook.Answer{Err: webhook.ErrConnect}
-	}
-	r.w.runners.release(one.slow)
-	r.ended <- one
+	one.answer = webhook.Answer{Err: webhook.ErrConnect}
+	defer func() {
+		r.w.runners.release(one.slow)
+		r.ended <- one
+	}()
+	one.answer = r.w.setup.Load().Send(ctx, request)
 }
 
 // openSecrets opens sealed secrets, which are bound to the id of their endpoint.

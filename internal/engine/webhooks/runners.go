@@ -67,7 +67,7 @@ func (r *runners) close(ctx context.Context) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		r.wg.Wait()
+		_ = r.w.Guard(txn.InCommand, r.wg.Wait)
 	}()
 	soon, cancel := context.WithTimeout(ctx, lastSends)
 	defer cancel()

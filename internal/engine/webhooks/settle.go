@@ -32,7 +32,12 @@ func (r *runner) write() {
 	}
 	cmd := &settle{w: r.w, id: r.id, epoch: r.epoch, items: r.done, idle: idle, began: r.w.hostNow(), feed: r.needsFeed(), stopping: r.stopping()}
 	r.done, r.writing = nil, true
-	go func() { r.wrote <- settled{cmd, r.w.Do(txn.OwnWork(r.w.Background()), cmd)} }()
+	go func() {
+		result := settled{cmd: cmd}
+		defer func() { r.wrote <- result }()
+		result.err = base.Errorf(base.CodeInternal, "the transaction panicked")
+		_ = r.w.Guard(txn.InCommand, func() { result.err = r.w.Do(txn.OwnWork(r.w.Background()), cmd) })
+	}()
 }
 
 // needsFeed reports whether the transaction may disable the endpoint, or have it take events of the log again.
