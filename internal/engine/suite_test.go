@@ -90,6 +90,7 @@ type world struct {
 
 	back      atomic.Int64  // how far the store's clock was set back
 	ticks     *atomic.Int64 // not nil: the store's clock runs on by a millisecond with every reading
+	inFlight  int           // requests at a time that endpoints of webhooks get; 0: the default
 	unaudited bool          // the test breaks rows on purpose
 }
 

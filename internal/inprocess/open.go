@@ -73,6 +73,10 @@ func Open(ctx context.Context, on Store, cfg flowfabric.EngineConfig) (*flowfabr
 	if err != nil {
 		return nil, api.AsError(err)
 	}
+	targets, err := webhookAddresses(cfg.Webhooks)
+	if err != nil {
+		return nil, api.AsError(err)
+	}
 	st, err := on.Open(ctx, StoreOptions{
 		Migrate: cfg.Migrate, UnsafeDurability: cfg.UnsafeDurability || hooks.UnsafeDurability, Logger: cfg.Logger, Clock: hooks.Clock,
 		Timeout: hooks.StoreTimeout, Program: program(),
@@ -85,6 +89,7 @@ func Open(ctx context.Context, on Store, cfg flowfabric.EngineConfig) (*flowfabr
 		return nil, openError(errors.Join(err, st.Close()))
 	}
 	here := newEngine(e, st, cfg, settingsOf(cfg, on, e), on.Checks)
+	here.sendWebhooks(targets)
 	return flowfabric.NewClient(here.connection()), nil
 }
 

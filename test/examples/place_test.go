@@ -113,7 +113,9 @@ func on(t *testing.T, story stage.Story, name string, set func(t *testing.T) sta
 func serve(t *testing.T, store, namespace string) stage.Stage {
 	t.Helper()
 	ctx := careless(t.Context())
-	client, err := embedded.Open(ctx, store, embedded.Config{EngineConfig: flowfabric.EngineConfig{Logger: slog.New(slog.DiscardHandler)}})
+	client, err := embedded.Open(ctx, store, embedded.Config{EngineConfig: flowfabric.EngineConfig{
+		Logger: slog.New(slog.DiscardHandler), Webhooks: api.WebhookTargets{AllowLoopback: true},
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}

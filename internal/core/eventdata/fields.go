@@ -119,6 +119,9 @@ const (
 	FieldSkipped
 	FieldK
 	FieldChildren
+	FieldEndpointID
+	FieldEventID
+	FieldLastStatus
 )
 
 var fieldNames = [...]string{
@@ -236,4 +239,7 @@ var fieldNames = [...]string{
 	FieldSkipped:          "skipped",
 	FieldK:                "k",
 	FieldChildren:         "children",
+	FieldEndpointID:       "endpoint_id",
+	FieldEventID:          "event_id",
+	FieldLastStatus:       "last_status",
 }
