@@ -119,6 +119,7 @@ const (
 	FieldSkipped
 	FieldK
 	FieldChildren
+	FieldHandTo
 )
 
 var fieldNames = [...]string{
@@ -236,4 +237,5 @@ var fieldNames = [...]string{
 	FieldSkipped:          "skipped",
 	FieldK:                "k",
 	FieldChildren:         "children",
+	FieldHandTo:           "hand_to",
 }
