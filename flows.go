@@ -300,7 +300,9 @@ func (f Flows) Cancel(ctx context.Context, id ID, c FlowCancel) (api.FlowCancelP
 			return progress, err
 		}
 		c.Progress(progress)
-		idle.Pause(ctx, f.clock, began, piece)
+		if !idle.Pause(ctx, f.clock, began, piece) {
+			return progress, fmt.Errorf("flowfabric: cancelling %s: %w", id, context.Cause(ctx))
+		}
 	}
 }
 

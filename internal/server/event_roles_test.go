@@ -40,7 +40,10 @@ func TestE35_U121_events_without_a_namespace_are_shown_to_the_roles_that_may_rea
 		do("POST", "/v1/keys/rotate", keyBody("k", "1", 1000))
 		do("PUT", "/v1/lanes/default", `{"max_concurrent":7}`)
 		do("PUT", "/v1/quotas/mail", `{"concurrency_limit":7}`)
-		do("PUT", "/v1/workers/w-1", `{"worker_id":"w","lanes":["default"]}`)
+		joins := request{method: "POST", path: "/v1/workers", body: `{"worker_id":"w","worker_instance_id":"w-1"}`, key: w.key(t, "*", "work")}
+		if status := w.send(t, joins).status; status >= 300 {
+			t.Fatalf("the worker joins: %d", status)
+		}
 		submit := w.key(t, "default", "submit")
 		w.send(t, request{method: "POST", path: "/v1/executions", body: `{"kind":"k"}`, key: submit}).wants(t, 201)
 		for key, want := range map[string]struct {
@@ -54,7 +57,7 @@ func TestE35_U121_events_without_a_namespace_are_shown_to_the_roles_that_may_rea
 			"admin of a namespace":        {w.key(t, "default", "admin"), "execution lane quota"},
 			"operate of a namespace":      {w.key(t, "default", "operate"), "execution lane quota"},
 			"read of a namespace":         {w.key(t, "default", "read"), "execution"},
-			"operate of a foreign tenant": {w.key(t, "other", "operate"), "quota"},
+			"operate of a foreign tenant": {w.key(t, "other", "operate"), "lane quota"}, // the lane was changed for all
 		} {
 			if got := strings.Join(w.sharedKinds(t, want.key), " "); got != want.sees {
 				t.Errorf("%s sees %q, want %q", key, got, want.sees)

@@ -254,7 +254,7 @@ func TestU13_E3_frames_without_client_seq_are_stored_once_under_an_idempotency_k
 		if late := send("k-2", `{"payload_text":"b"}`).wants(t, 200); late.header.Get("Idempotency-Replayed") != "true" {
 			t.Errorf("after the end: %v", late.header)
 		}
-		send("k-3", `{"payload_text":"e"}`).refuses(t, 409, "stale_lease")
+		send("k-3", `{"payload_text":"e"}`).refuses(t, 409, "execution_not_active")
 	})
 }
 
