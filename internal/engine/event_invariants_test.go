@@ -188,7 +188,9 @@ func drawFilter(random *rand.Rand, from engine.LoggedEvent) (f engine.EventFilte
 	}
 	if outcome := from.Data.Text("outcome"); chosen() && outcome != "" {
 		f.Outcome = outcome
-		parts = append(parts, func(ev engine.LoggedEvent) bool { return ev.Kind == "execution.completed" && ev.Data.Text("outcome") == outcome })
+		parts = append(parts, func(ev engine.LoggedEvent) bool {
+			return ev.Kind == "execution.completed" && ev.Data.Text("outcome") == outcome
+		})
 	}
 	if chosen() && from.Class != nil {
 		f.Lane = from.Class.Lane

@@ -164,7 +164,7 @@ func (c *committer) work(stopped bool) {
 			c.runYielding()
 		default:
 			c.prioritizeCompletions()
-			c.runBatch(c.next(c.e.Cfg.BatchLimit, c.e.Meter.now()))
+			c.runBatch(c.next(c.e.Cfg.BatchLimit))
 		}
 	}
 }

@@ -46,8 +46,8 @@ func (c *committer) takeTurn() bool {
 	t := c.turn
 	// On such a store there is one line, so busy means that a batch is under way: its transaction serves the calls if it can (offered). If commands
 	// wait, up to mostWithout batches go first, because each of them may serve the calls without a transaction of their own. Then the turn is taken
-	// even if the queue never gets empty, so that commits cannot starve claims, nor claims commits. Commands that yield count once they are due.
-	waits := len(c.queue) > 0 || c.yields.due(c.e.Meter.now())
+	// even if the queue never gets empty, so that commits cannot starve claims, nor claims commits.
+	waits := len(c.queue)+len(c.yields.queue) > 0
 	if t == nil || c.busy > 0 || waits && c.without < mostWithout && !c.closed {
 		return false
 	}

@@ -1,20 +1,13 @@
 package txn
 
-import "time"
-
 // Commands that yield are many and small, such as frames of a thousand attempts that talk ten times a second. Rows must be loaded and locked for each of
-// them, while most other commands are decided on rows in the cache. In one batch with others they would make these wait for all of their rows.
+// them, while most other commands are decided on rows in the cache. In one batch with others they make these wait for all of their rows.
 //
-// On a store with row locks they have transactions of their own, one at a time, beside the lines of the committer. Where transactions take turns they fill
-// the gaps between other batches; if there is no gap for a while they go with the next batch, as many at a time as keep it short. Without other work they
-// begin at once in either case.
+// On a store with row locks they have transactions of their own, one at a time, beside the lines of the committer. Where transactions take turns that would
+// only make more of them: there each batch has some.
 
-const (
-	// yieldingAtMost is how many commands that yield are in one batch: others wait for it, and rows are locked for its time.
-	yieldingAtMost = 128
-	// yieldingWait is how long commands that yield let others go first.
-	yieldingWait = 10 * time.Millisecond
-)
+// yieldingAtMost is how many commands that yield are in one batch: others wait for it, or rows are locked for its time.
+const yieldingAtMost = 128
 
 // yieldingQueue are the commands of a committer that yield. It is protected by the committer's lock.
 type yieldingQueue struct {
@@ -31,11 +24,6 @@ func (y *yieldingQueue) wait(busy int) bool {
 	return len(y.queue) > 0 && busy == 0
 }
 
-// due reports whether they have let others go first for long enough.
-func (y *yieldingQueue) due(now time.Duration) bool {
-	return !y.apart && len(y.queue) > 0 && (len(y.queue) >= yieldingAtMost || now-y.queue[0].began >= yieldingWait)
-}
-
 // take removes the first of them.
 func (y *yieldingQueue) take() []*Request {
 	n := min(len(y.queue), yieldingAtMost)
@@ -44,10 +32,10 @@ func (y *yieldingQueue) take() []*Request {
 	return batch
 }
 
-// next removes the next batch of up to n commands, and of some that yield if no others wait or they are due. The lock is held.
-func (c *committer) next(n int, now time.Duration) []*Request {
+// next removes the next batch: up to n commands, and some that yield unless they have transactions of their own. The lock is held.
+func (c *committer) next(n int) []*Request {
 	batch := c.take(n)
-	if len(batch) == 0 && !c.yields.apart || c.yields.due(now) {
+	if !c.yields.apart && len(c.yields.queue) > 0 {
 		batch = append(batch, c.yields.take()...)
 	}
 	return batch
