@@ -120,7 +120,7 @@ func (e *Engine) Start(ctx context.Context) error {
 }
 
 func (e *Engine) start() {
-	for range e.Committer.Lines {
+	for range e.Committer.goroutines() {
 		e.wg.Go(func() { e.KeepRunning(InCommand, func() { e.Committer.run(e.Stop) }) })
 	}
 	e.wg.Go(func() { e.KeepRunning(InClaim, func() { e.Dispatcher.Run(e.Stop) }) })
