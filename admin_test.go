@@ -195,7 +195,7 @@ func TestU112_info_whoami_and_integrity_tell_what_there_is(t *testing.T) {
 		ctx := inTime(t)
 		info := must[api.Info](t)(w.Admin().Info(ctx))
 		if !strings.HasPrefix(w.url, info.Store.Kind) || info.Store.Version == "" || info.Store.Schema == 0 || info.API != "v1" || info.ServerTime.IsZero() ||
-			!info.Features["flows"] || !info.Features["streams"] || info.Features["webhooks"] || !info.Features["transactional_submit"] || info.Features["backup"] != (info.Store.Kind == "sqlite") || info.Limits["max_payload_bytes"] != 4<<20 {
+			!info.Features["flows"] || !info.Features["streams"] || !info.Features["webhooks"] || !info.Features["transactional_submit"] || info.Features["backup"] != (info.Store.Kind == "sqlite") || info.Limits["max_payload_bytes"] != 4<<20 {
 			t.Errorf("%+v", info)
 		}
 		who := must[api.Principal](t)(w.Admin().Whoami(ctx))

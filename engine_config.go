@@ -19,6 +19,9 @@ type EngineConfig struct {
 	// query. It prefixes the addresses of links and callbacks; "": these are paths.
 	PublicURL string
 
+	// Webhooks states which addresses outgoing webhooks may reach; default: https to public addresses on port 443.
+	Webhooks api.WebhookTargets
+
 	Migrate          api.MigrateMode // how to handle an older schema; default: migrate it
 	UnsafeDurability bool            // accept a database that may lose acknowledged commits on a power failure
 	MaxPayload       int             // bytes of an input or result, up to 64 MiB; default 4 MiB

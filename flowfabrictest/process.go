@@ -5,6 +5,7 @@ import (
 	"runtime"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
@@ -83,7 +84,7 @@ func (e *Env) stop() {
 func (p *process) open(ctx context.Context) error {
 	for {
 		client, err := embedded.Open(ctx, p.env.cfg.Store, embedded.Config{
-			EngineConfig: flowfabric.EngineConfig{Namespace: p.env.cfg.Namespace, Logger: p.env.log.logger()},
+			EngineConfig: flowfabric.EngineConfig{Namespace: p.env.cfg.Namespace, Logger: p.env.log.logger(), Webhooks: api.WebhookTargets{AllowLoopback: true}},
 		})
 		if err == nil {
 			p.client = client

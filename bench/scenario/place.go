@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/bench/measure"
 	"github.com/flowfabric/flowfabric/embedded"
 )
@@ -49,7 +50,7 @@ func openPlace(ctx context.Context, cfg Config) (_ *place, err error) {
 		p.undo = append(p.undo, func(context.Context) error { return p.server.stop() })
 		return p, p.connect(p.server.url, flowfabric.ConnectConfig{})
 	}
-	client, err := embedded.Open(ctx, address, embedded.Config{EngineConfig: flowfabric.EngineConfig{Logger: cfg.Log}})
+	client, err := embedded.Open(ctx, address, embedded.Config{EngineConfig: flowfabric.EngineConfig{Logger: cfg.Log, Webhooks: api.WebhookTargets{AllowLoopback: true}}})
 	if err != nil {
 		return nil, err
 	}

@@ -36,6 +36,7 @@ func All() []Scenario {
 		{Name: "keys", Rule: "S24", About: "a backlog with a fairness key or a key of a quota for each execution, against the same with a hundred keys", plan: planKeys},
 		{Name: "events", Rule: "E35", About: "the events of single executions, in a short log and in a long one", plan: planEvents},
 		{Name: "streams", Rule: "E17", About: "frames: until a reader has one, from many writers, and read from a long stream", plan: planStreams},
+		{Name: "webhooks", Rule: "E43", About: "events posted to a receiver of this host: as many as come, one at a time, and beside receivers that do not answer", plan: planWebhooks},
 		{Name: "recovery", Rule: "U259", About: "a worker is killed with -9, then the server, then its connections to the store: time until work is completed again", processes: true, plan: planRecovery},
 		{Name: "idle", Rule: "U260", About: "what it costs to have nothing to do", plan: planIdle},
 	}
@@ -56,8 +57,8 @@ type Config struct {
 	Stall   time.Duration // when nothing has happened for so long the rest counts as lost; 0: a minute
 	Workers int           // 0: as many as the scenario says; keys: slots of its one worker
 
-	N         int           // cycle, routing, keys, events: executions; streams: frames; chain: flows; fan-in, losers: members that a join waits for; recovery: tasks
-	InFlight  int           // chain: flows at a time; 0: all at once
+	N         int           // cycle, routing, keys, events: executions; streams: frames; webhooks: events; chain: flows; fan-in, losers: members that a join waits for; recovery: tasks
+	InFlight  int           // chain: flows at a time; 0: all at once; webhooks: requests at a time
 	Batch     int           // cycle: executions a call of SubmitMany; 0: single calls
 	Drain     bool          // cycle: submit first, time only the rest
 	Admission bool          // cycle: each execution has a budget and a quota

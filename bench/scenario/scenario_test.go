@@ -166,6 +166,16 @@ func TestE17_streams_are_followed_poured_and_read(t *testing.T) {
 	})
 }
 
+func TestE43_webhooks_are_delivered_alone_and_beside_receivers_that_do_not_answer(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, cfg Config) {
+		report := run(t, "webhooks", cfg, "submit_to_receiver", "beside_dead")
+		if report.Samples[0].Counts["beside_dead_per_s"] == 0 {
+			t.Error("nothing was delivered")
+		}
+	})
+}
+
 // lossy is a client that says yes to a submit and forgets it.
 type lossy struct {
 	transport.Transport

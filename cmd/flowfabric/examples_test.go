@@ -36,6 +36,8 @@ const (
 	exampleWait   = "0190b5a2-8d10-7c55-8f31-2b7e9d604c11" // a waitpoint
 	exampleLink   = "0190b5a2-9e27-7b06-a4d8-51c3f0e8d7b2"
 	exampleKey    = "abcdefghijkl"
+	exampleHook   = "0190c4d1-2b6e-7f10-8c3a-5d4e6f708192"
+	exampleSent   = "0190c4d1-3c7f-7a21-9d4b-6e5f708192a3" // a delivery
 	exampleWorker = "host-17-a1b2"
 	exampleServer = "http://127.0.0.1:7433"
 	exampleStore  = "postgres://flowfabric@db/flowfabric"
@@ -113,7 +115,7 @@ func newExamples(t *testing.T) *examples {
 		}
 	})
 	for name, text := range map[string]string{
-		"letter.txt": "Dear Ana", "release.json": exampleFlow, "more.json": `{"nodes":[{"name":"notify","kind":"mail","after":["deploy"]}]}`, "work.ndjson": `{"kind":"mail"}` + "\n", "resize.sh": "#!/bin/sh\n", "python3": "#!/bin/sh\n", "mail.py": "", "new.hex": randomHex(), "old.key": randomHex(), "new.key": randomHex(), "flowfabric.env": "FF_STORE=" + e.database + "\n",
+		"letter.txt": "Dear Ana", "release.json": exampleFlow, "more.json": `{"nodes":[{"name":"notify","kind":"mail","after":["deploy"]}]}`, "work.ndjson": `{"kind":"mail"}` + "\n", "resize.sh": "#!/bin/sh\n", "python3": "#!/bin/sh\n", "mail.py": "", "new.hex": randomHex(), "old.key": randomHex(), "new.key": randomHex(), "hook.secret": "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\n", "flowfabric.env": "FF_STORE=" + e.database + "\n",
 	} {
 		check(t, os.WriteFile(filepath.Join(e.files, name), []byte(text), 0o755))
 	}
@@ -250,6 +252,8 @@ func (e *examples) prepare(t *testing.T, words []string, dir, line string) strin
 			_, err := e.client.Admin().Namespaces().Put(ctx, name, api.NamespaceSettings{})
 			check(t, err)
 		}
+	case "webhooks":
+		names = append(names, e.webhook(t)...)
 	case "keys":
 		names = append(names, e.signingKeys(t, words[2])...)
 	case "work":
@@ -270,6 +274,20 @@ func (e *examples) prepare(t *testing.T, words []string, dir, line string) strin
 		names = append(names, "--watch", "--watch --timeout 1s")
 	}
 	return strings.NewReplacer(names...).Replace(line)
+}
+
+// nowhere is an address of this host at which nothing listens.
+const nowhere = "http://127.0.0.1:9"
+
+// webhook makes a webhook with a delivery. No example sends anything to other hosts.
+func (e *examples) webhook(t *testing.T) (names []string) {
+	t.Helper()
+	hooks := e.client.Admin().Webhooks()
+	made, err := hooks.Create(t.Context(), api.NewWebhook{URL: nowhere, Filter: &api.WebhookFilter{Kinds: []string{"webhook.test"}}})
+	check(t, err)
+	delivery, err := hooks.Test(t.Context(), made.ID)
+	check(t, err)
+	return []string{exampleHook, made.ID, exampleSent, delivery.ID, "https://example.com", nowhere}
 }
 
 // waits are examples about an execution that waits.

@@ -89,7 +89,9 @@ func (s *Stage) Open(ctx context.Context) (*flowfabric.Client, error) {
 	if s.Server != "" {
 		return flowfabric.Connect(s.Server, flowfabric.ConnectConfig{APIKey: s.Key})
 	}
-	return embedded.Open(ctx, s.Store, embedded.Config{EngineConfig: flowfabric.EngineConfig{Logger: s.Log}})
+	return embedded.Open(ctx, s.Store, embedded.Config{EngineConfig: flowfabric.EngineConfig{
+		Logger: s.Log, Webhooks: api.WebhookTargets{AllowLoopback: true}, // stories receive on this host
+	}})
 }
 
 // AgainOn is Again with another server: one that the story itself is.

@@ -15,6 +15,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/engine/streams"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/engine/waits"
+	"github.com/flowfabric/flowfabric/internal/engine/webhooks"
 	"github.com/flowfabric/flowfabric/internal/engine/work"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -25,6 +26,7 @@ type Engine struct {
 	*eventlog.Reader
 	*streams.Streams
 	*admin.Admin
+	*webhooks.Webhooks
 	*limits.Admission
 	*waits.Waits
 	*work.Work
@@ -46,13 +48,14 @@ func Open(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, errors.Join(err, kernel.Close(context.WithoutCancel(ctx)))
 	}
+	outgoing := webhooks.New(admin, events)
 	limited := limits.New(admin)
 	waiting := waits.New(limited)
 	tasks := work.New(waiting)
 	graphs := flows.New(tasks)
 	served := claims.New(graphs)
 	jobs := bulk.New(graphs)
-	e := &Engine{kernel, events, frames, admin, limited, waiting, tasks, graphs, served, &inspect.Inspector{Graphs: graphs, Events: events, JobsRunning: jobs.Running}, jobs}
+	e := &Engine{kernel, events, frames, admin, outgoing, limited, waiting, tasks, graphs, served, &inspect.Inspector{Graphs: graphs, Events: events, JobsRunning: jobs.Running}, jobs}
 	if err := kernel.Start(ctx); err != nil {
 		return nil, err
 	}

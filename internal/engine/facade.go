@@ -11,6 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/engine/streams"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/engine/waits"
+	"github.com/flowfabric/flowfabric/internal/engine/webhooks"
 	"github.com/flowfabric/flowfabric/internal/engine/work"
 )
 
@@ -125,6 +126,8 @@ type (
 	UsageRequest        = limits.UsageRequest
 	View                = txn.View
 	WaitpointQuery      = waits.WaitpointQuery
+	WebhookSetup        = webhooks.Setup
+	WebhookView         = webhooks.WebhookView
 	WorkerQuery         = txn.WorkerQuery
 	WorkerView          = txn.WorkerView
 )

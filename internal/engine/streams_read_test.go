@@ -213,6 +213,8 @@ func TestE18_E19_E21_EI7_a_follower_is_sent_the_newest_attempt_with_its_marks(t 
 		next := w.claim()
 		w.says(next, spoken("e"))
 		same(t, "resumed with a cursor of the older attempt (E19)", w.follows(w.follower(id, engine.FollowRequest{After: "0-3"})), []string{"1-0 started retry over 0", "1-1 e"})
+		same(t, "with that of its last frame (E18)", w.follows(w.follower(id, engine.FollowRequest{After: "0-4"})),
+			[]string{"0-4-end attempt_failure", "1-0 started retry over 0", "1-1 e"})
 		w.complete(next)
 		all := []string{
 			"0-0 started initial over -1", "0-1 a", "0-2 b", "0-3 c", "0-4 d", "0-4-end attempt_failure",

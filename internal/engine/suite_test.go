@@ -90,6 +90,7 @@ type world struct {
 
 	back      atomic.Int64  // how far the store's clock was set back
 	ticks     *atomic.Int64 // not nil: the store's clock runs on by a millisecond with every reading
+	inFlight  int           // requests at a time that endpoints of webhooks get; 0: the default
 	unaudited bool          // the test breaks rows on purpose
 }
 
@@ -150,7 +151,7 @@ func (w *world) openStore() store.Store {
 	cfg := postgres.Config{Now: w.now, PoolSize: 4, UnsafeDurability: true, IdleLimit: giveUp, Timeout: giveUp}
 	switch {
 	case w.path != "":
-		s, err = sqlite.Open(w.t.Context(), w.path, sqlite.Config{Clock: w.time, UnsafeDurability: true, BusyTimeout: patience})
+		s, err = sqlite.Open(w.t.Context(), w.path, sqlite.Config{Clock: w.time, UnsafeDurability: true, BusyTimeout: giveUp})
 	case w.database != nil:
 		s, err = w.database.Open(w.t.Context(), cfg)
 	default:
@@ -191,6 +192,7 @@ func (w *world) openEngine(s store.Store) *engine.Engine {
 	case cfg.PollInterval == 0:
 		cfg.PollInterval = 20 * time.Millisecond
 	}
+	cfg.StoreTimeout = giveUp // a large command takes as long as the machine lets it
 	e, err := engine.Open(w.t.Context(), s, cfg)
 	if err != nil {
 		w.t.Fatalf("open the engine: %v", err)

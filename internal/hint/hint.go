@@ -27,6 +27,7 @@ var terms = map[string]words{
 	"GET /v1/keys":                     {"Admin.SigningKeys.List", "flowfabric keys list"},
 	"POST /v1/keys/seed":               {"Admin.SigningKeys.Seed", "flowfabric keys seed"},
 	"POST /v1/keys/rotate":             {"Admin.SigningKeys.Rotate", "flowfabric keys rotate"},
+	"GET /v1/webhooks":                 {"Admin.Webhooks.List", "flowfabric webhooks list"},
 	"GET /v1/whoami":                   {"Admin.Whoami", "flowfabric info"},
 	"GET /v1/info":                     {"Admin.Info", "flowfabric info"},
 	"GET /v1/admin/doctor":             {"Admin.Doctor", "flowfabric doctor"},

@@ -16,6 +16,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/service"
 	"github.com/flowfabric/flowfabric/internal/store"
 	"github.com/flowfabric/flowfabric/internal/transport"
+	"github.com/flowfabric/flowfabric/internal/webhooksend"
 )
 
 // Engine is the engine of a client, with its store.
@@ -26,6 +27,7 @@ type Engine struct {
 	engine             *engine.Engine
 	store              store.Store
 	cfg                flowfabric.EngineConfig
+	sender             *webhooksend.Sender
 
 	closing  sync.Once
 	closed   atomic.Bool // Close has begun
@@ -96,6 +98,7 @@ func (e *Engine) Close(ctx context.Context) error {
 		if err := e.engine.Close(ctx); err != nil {
 			e.closeErr = api.AsError(err)
 		}
+		e.sender.Close()
 		if err := e.store.Close(); err != nil {
 			e.closeErr = errors.Join(e.closeErr, api.AsError(err))
 		}

@@ -2,6 +2,7 @@ package inprocess
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -34,7 +35,7 @@ func settingsOf(given flowfabric.EngineConfig, on Store, e *engine.Engine) []api
 		SettingOf("FF_SIGNING_KID", given.SigningKid != "", given.SigningKid),
 		SettingOf("FF_SIGNING_SECRET", given.SigningSecret != "", isSet(given.SigningSecret)),
 	}
-	return append(all, on.Settings...)
+	return slices.Concat(all, webhookSettings(given.Webhooks), on.Settings)
 }
 
 const (

@@ -21,6 +21,7 @@ var (
 var Followups = []string{
 	"bulk", "count_lane", "refile_lane", "retire_lane", "trim_history", "free_quota", "free_budget", "cancel_holders", "drop_epoch", "drop_budget", "leave_budget", "unmark_rule",
 	"resolve_edges", "cancel_losers", "cancel_members", "begin_subflow", "end_node", "end_children", "remove_flow", "spread_budget", "seal_quorums",
+	"cancel_deliveries", "erase_webhook",
 }
 
 // All is every metric of FlowFabric, in the order of the specification.
@@ -36,7 +37,7 @@ func All() []Metric {
 		Suspensions, Resumes, ResumeLatencySeconds, Signals, WaitpointsOpen, TokensRefused, Approvals,
 		Flows, Joins, FollowupsPending, FollowupSeconds,
 		Usage, BudgetBreaches, BudgetRatio, BudgetReserved,
-		Frames, FrameBytes, StreamReaders, Events, EventReaders, EventDelaySeconds,
+		Frames, FrameBytes, StreamReaders, Events, EventReaders, EventDelaySeconds, WebhookDeliveries, WebhooksPending,
 		Workers, WorkerSlots, WorkerTasks, WorkerHandlerSeconds, WorkerLeaseLost, WorkerTransportErrors,
 		TimersFired, TimerLatenessSeconds, Quarantined, Panics, Purged, BulkItems,
 		StoreQueries, StoreQuerySeconds, StoreErrors, StorePool, StoreBytes, Wakeups, ClockSkewSeconds,
@@ -274,6 +275,15 @@ var (
 	EventDelaySeconds = Histogram{Metric{
 		Rule: "U210", Name: "ff_event_delay_seconds", Type: TypeHistogram, Place: Engine, Buckets: quick,
 		Help: "Time from the commit of events until readers of this process can see them.",
+	}}
+	WebhookDeliveries = Counter{Metric{
+		Rule: "U210", Name: "ff_webhook_deliveries_total", Type: TypeCounter, Place: Engine,
+		Labels: []Label{{Name: "outcome", Values: []string{"delivered", "failed", "dead", "cancelled"}}},
+		Help:   "Attempts to deliver events to webhooks, and deliveries that were cancelled. After failed, another attempt follows.",
+	}}
+	WebhooksPending = Gauge{Metric{
+		Rule: "U210", Name: "ff_webhooks_pending", Type: TypeGauge, Place: Engine,
+		Help: "Deliveries of webhooks that are not finished.",
 	}}
 )
 

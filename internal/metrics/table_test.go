@@ -14,9 +14,7 @@ import (
 var update = flag.Bool("update", false, "write docs/metrics.md")
 
 // later are the metrics of features that are not built, with the feature.
-var later = map[string]string{
-	"ff_webhook_deliveries_total": "webhooks", "ff_webhooks_pending": "webhooks",
-}
+var later = map[string]string{}
 
 // beside are the metrics that the specification does not list by name, with the rule that asks for them.
 var beside = map[string]string{"ff_panics_total": "S63"}

@@ -16,11 +16,6 @@ type reservedRoutes struct {
 
 // unbuilt are the routes of the features that /v1/info reports as false, except those that the table of operations has (U112).
 var unbuilt = []reservedRoutes{
-	{"webhooks", wire.Any, []string{
-		"GET /v1/webhooks", "POST /v1/webhooks", "GET /v1/webhooks/{id}", "PATCH /v1/webhooks/{id}", "DELETE /v1/webhooks/{id}",
-		"POST /v1/webhooks/{id}/rotate", "POST /v1/webhooks/{id}/test", "POST /v1/webhooks/{id}/enable", "POST /v1/webhooks/{id}/replay",
-		"GET /v1/webhooks/{id}/deliveries", "POST /v1/webhooks/{id}/deliveries/{delivery}/redeliver",
-	}},
 	{"console", wire.Open, []string{"POST /v1/session", "DELETE /v1/session"}},
 }
 

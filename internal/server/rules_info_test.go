@@ -151,10 +151,10 @@ func TestU112_the_routes_of_a_feature_that_is_not_built_answer_501(t *testing.T)
 			t.Errorf("%s is not built, and no route says so", feature)
 		}
 	}
-	if document := string(server.Document()); strings.Contains(document, "/v1/webhooks") {
+	if document := string(server.Document()); strings.Contains(document, "/v1/session") {
 		t.Error("the document promises what is not built")
 	}
-	w.send(t, request{method: "PUT", path: "/v1/webhooks", key: key}).refuses(t, 405, "method_not_allowed")
+	w.send(t, request{method: "PUT", path: "/v1/session", key: key}).refuses(t, 405, "method_not_allowed")
 }
 
 func TestL6_a_nudge_of_a_lane_that_cannot_be_is_refused(t *testing.T) {

@@ -66,7 +66,7 @@ func (s *Service) info(ctx context.Context, _ Caller, _ *wire.None) (api.Info, e
 		ServerTime: now.Std(), ClockSkew: s.clock.Now().Sub(now.Std()).Round(time.Millisecond),
 		Features: map[string]bool{
 			"budgets": true, "console": false, "explain": true, "flows": true, "grants": true, "quotas": true, "schedules": false,
-			"streams": true, "waitpoints": true, "webhooks": false,
+			"streams": true, "waitpoints": true, "webhooks": true,
 		},
 		Limits: map[string]int64{
 			"max_payload_bytes": int64(s.engine.Limits().MaxPayload), "max_bulk_items": base.MaxBulkItems, "max_bulk_bytes": base.MaxBulkBytes,

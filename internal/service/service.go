@@ -75,6 +75,7 @@ func New(e *engine.Engine, host clock.Clock, cfg Config) *Service {
 	s.installation()
 	s.events()
 	s.streams()
+	s.webhooks()
 	s.executions()
 	s.submissions()
 	s.flows()

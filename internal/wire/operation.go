@@ -82,7 +82,7 @@ func row[Req, Ans any](c Call[Req, Ans]) *Operation {
 func Operations() []*Operation {
 	return slices.Concat(
 		executionCalls, operatorCalls, bulkCalls, workCalls, grantCalls, batchCalls, waitCalls, flowCalls, budgetCalls, quotaCalls, laneCalls,
-		namespaceCalls, workerCalls, keyCalls, signingCalls, eventCalls, streamCalls, adminCalls, healthCalls, scheduleCalls, publicCalls,
+		namespaceCalls, workerCalls, keyCalls, signingCalls, eventCalls, streamCalls, webhookCalls, adminCalls, healthCalls, scheduleCalls, publicCalls,
 	)
 }
 

@@ -89,6 +89,8 @@ var specified = []struct{ rule, routes, roles string }{
 	{"U105", "GET /v1/keys, POST /v1/keys/seed, POST /v1/keys/rotate, POST /v1/keys/{kid}/revoke", "A"},
 	{"U106", "GET /v1/events", "R S W"},
 	{"U107", "GET /v1/executions/{id}/attempts/{n}/stream, GET /v1/executions/{id}/stream, GET /v1/executions/{id}/summary", "R S W"},
+	{"U108", "GET /v1/webhooks, POST /v1/webhooks, GET /v1/webhooks/{id}, PATCH /v1/webhooks/{id}, DELETE /v1/webhooks/{id}, POST /v1/webhooks/{id}/rotate, POST /v1/webhooks/{id}/test, POST /v1/webhooks/{id}/enable, POST /v1/webhooks/{id}/replay", "O"},
+	{"U108", "GET /v1/webhooks/{id}/deliveries, POST /v1/webhooks/{id}/deliveries/{delivery}/redeliver", "O"},
 	{"U109", "GET /v1/schedules, POST /v1/schedules, GET /v1/schedules/{name}, PUT /v1/schedules/{name}, DELETE /v1/schedules/{name}", "S O"},
 	{"U109", "POST /v1/schedules/{name}/pause, POST /v1/schedules/{name}/resume, POST /v1/schedules/{name}/run, POST /v1/schedules/{name}/backfill, GET /v1/schedules/{name}/history", "S O"},
 	{"U110", "GET /v1/audit", "A"},

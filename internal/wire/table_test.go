@@ -249,8 +249,8 @@ func TestU6_instants_and_durations_are_known_by_their_names(t *testing.T) {
 		return typ == reflect.TypeFor[Time]() || typ == reflect.TypeFor[*Time]() || typ == reflect.TypeFor[time.Time]() || typ == reflect.TypeFor[*time.Time]()
 	}
 	eachField(func(owner reflect.Type, f reflect.StructField, _, name string) {
-		ends := []reflect.Type{reflect.TypeFor[FlowEdge](), reflect.TypeFor[ListEdgesRequest](), reflect.TypeFor[api.NamedInput](), reflect.TypeFor[ReadStreamRequest]()} // U89, U91, U28 call members so, U107 frames
-		if named := instant.MatchString(name) && name != "resumed_from" && name != "hand_to" && !slices.Contains(ends, owner); isTime(f.Type) != named {                  // U28 calls a word so, U50 a worker
+		ends := []reflect.Type{reflect.TypeFor[FlowEdge](), reflect.TypeFor[ListEdgesRequest](), reflect.TypeFor[api.NamedInput](), reflect.TypeFor[ReadStreamRequest](), reflect.TypeFor[ReplayedEvents]()} // U89, U91, U28 call members so, U107 frames, E39 events
+		if named := instant.MatchString(name) && name != "resumed_from" && name != "hand_to" && !slices.Contains(ends, owner); isTime(f.Type) != named {                                                     // U28 calls a word so, U50 a worker
 			t.Errorf("%s.%s is called %s and is a %s", owner, f.Name, name, f.Type)
 		}
 		whole := f.Type == reflect.TypeFor[int64]() || f.Type == reflect.TypeFor[*int64]() || f.Type == reflect.TypeFor[api.Retention]() ||

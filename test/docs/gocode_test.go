@@ -123,7 +123,7 @@ func usedPackages(file *ast.File) []string {
 var importable = sync.OnceValue(func() map[string]string {
 	all := map[string]string{}
 	for _, path := range []string{
-		"context", "database/sql", "encoding/json", "errors", "fmt", "io", "log", "log/slog", "net/http", "net/smtp", "os", "os/signal", "strings", "syscall",
+		"context", "database/sql", "encoding/json", "errors", "fmt", "io", "log", "log/slog", "net/http", "net/netip", "net/smtp", "os", "os/signal", "strings", "syscall",
 		"testing", "time", "github.com/jackc/pgx/v5",
 	} {
 		all[nameOf(path)] = path

@@ -119,6 +119,10 @@ const (
 	FieldSkipped
 	FieldK
 	FieldChildren
+	FieldEndpointID
+	FieldEventID
+	FieldLastStatus
+	FieldHandTo
 )
 
 var fieldNames = [...]string{
@@ -236,4 +240,8 @@ var fieldNames = [...]string{
 	FieldSkipped:          "skipped",
 	FieldK:                "k",
 	FieldChildren:         "children",
+	FieldEndpointID:       "endpoint_id",
+	FieldEventID:          "event_id",
+	FieldLastStatus:       "last_status",
+	FieldHandTo:           "hand_to",
 }

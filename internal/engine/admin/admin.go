@@ -8,8 +8,10 @@ package admin
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -24,6 +26,7 @@ type Admin struct {
 	keys     *keyCache
 	refusals *refusals
 	auditing auditKeys
+	data     atomic.Pointer[keyring.MasterKey] // see DataKey
 	listed   []listedKind
 	// checkDefaults checks the quotas that a namespace is to give to its submits.
 	checkDefaults func(*txn.Tx, []core.QuotaUse) error
@@ -56,6 +59,7 @@ func New(ctx context.Context, e *txn.Engine) (*Admin, error) {
 		a.Spaces.forget()
 		a.Signing.forget()
 		a.auditing.known.Store(nil)
+		a.data.Store(nil)
 	})
 	e.OnPhases(txn.Phases{
 		At: txn.AtAudit, Needs: needsChain,

@@ -63,7 +63,7 @@ func (e *Admin) CreateAPIKey(ctx context.Context, c txn.Caller, secret keyring.A
 	}
 	var answer keyring.APIKey
 	err := e.Administer(ctx, &AdminCommand{
-		Op: "create_api_key", Caller: c, How: how, Ref: keyRef(secret.KeyID()), answer: &answer,
+		Op: "create_api_key", Caller: c, How: how, Ref: keyRef(secret.KeyID()), Answer: &answer,
 		Where: func(*store.Doc) ([]string, error) { return []string{ChainOf(s.Namespaces)}, nil },
 		Act: func(u *txn.Tx, doc *store.Doc) (AdminChange, error) {
 			existing, err := decodeKeyRecord(doc)
@@ -218,7 +218,7 @@ func (e *Admin) onKey(
 		return k, err
 	}
 	err := e.Administer(ctx, &AdminCommand{
-		Op: cmd.op, Caller: c, How: how, Ref: keyRef(cmd.id), Beside: cmd.beside, answer: &answer,
+		Op: cmd.op, Caller: c, How: how, Ref: keyRef(cmd.id), Beside: cmd.beside, Answer: &answer,
 		Where: func(doc *store.Doc) ([]string, error) {
 			k, err := find(doc)
 			if err != nil {

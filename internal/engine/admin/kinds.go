@@ -12,6 +12,7 @@ const (
 	docAuditRow    store.DocKind = 11 // key: namespace and number of the row
 	docSigningKeys store.DocKind = 14 // one record: the signing keys of the installation
 	docAuditRoll   store.DocKind = 43 // key: number of a list of audit chains, two digits; all are there as soon as there is an audit key
+	docDataKey     store.DocKind = 49 // one record: the key that seals the secrets of other rooms
 )
 
 // The kinds of rules: they are part of the dictionary. Values are stored: never renumber them.

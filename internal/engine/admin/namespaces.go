@@ -45,7 +45,7 @@ func (e *Admin) PutNamespace(ctx context.Context, c txn.Caller, name string, s c
 	}
 	var answer core.Namespace
 	err := e.Administer(ctx, &AdminCommand{
-		Op: "put_namespace", Caller: c, How: how, Ref: NamespaceRef(name), answer: &answer,
+		Op: "put_namespace", Caller: c, How: how, Ref: NamespaceRef(name), Answer: &answer,
 		Where: func(*store.Doc) ([]string, error) { return []string{name}, nil },
 		Act: func(u *txn.Tx, doc *store.Doc) (AdminChange, error) {
 			existing, err := DecodeNamespace(doc)

@@ -18,7 +18,7 @@ type AdminCommand struct {
 	Beside      []store.DocRef // others that act looks at
 	request     store.DocRef   // zero: no request key
 	fingerprint string
-	answer      any // pointer to what is recorded and given again
+	Answer      any // pointer to what is recorded and given again; nil: only that it was done
 	// Where returns the chains that may get a row, once the record is loaded.
 	Where func(doc *store.Doc) ([]string, error)
 	// Act returns what the record becomes.
@@ -85,7 +85,7 @@ func (a *AdminCommand) Chains(u *txn.Tx) []string {
 
 // Decide changes the record, or answers a repeat.
 func (a *AdminCommand) Decide(u *txn.Tx) error {
-	if repeated, err := u.Repeated(a.Caller, a.request, a.fingerprint, a.answer); repeated || err != nil {
+	if repeated, err := u.Repeated(a.Caller, a.request, a.fingerprint, a.Answer); repeated || err != nil {
 		return err
 	}
 	change, err := a.Act(u, u.Doc(a.Ref))
@@ -95,7 +95,7 @@ func (a *AdminCommand) Decide(u *txn.Tx) error {
 	if change.Entity != "" {
 		a.write(u, change)
 	}
-	u.RecordRequest(a.request, a.fingerprint, a.answer)
+	u.RecordRequest(a.request, a.fingerprint, a.Answer)
 	return nil
 }
 

@@ -103,7 +103,7 @@ func (l *loss) Decide(u *txn.Tx) error {
 func (e *Admin) AcknowledgeRollbacks(ctx context.Context, c txn.Caller, how AdminAction) ([]Rollback, error) {
 	var answer []Rollback
 	cmd := &AdminCommand{
-		Op: "acknowledge_rollbacks", Caller: c, How: how, Ref: RollbackRef, answer: &answer,
+		Op: "acknowledge_rollbacks", Caller: c, How: how, Ref: RollbackRef, Answer: &answer,
 		Where: func(*store.Doc) ([]string, error) { return []string{keyring.Everywhere}, nil },
 		Act: func(u *txn.Tx, doc *store.Doc) (AdminChange, error) {
 			known, err := DecodeRollbacks(doc)

@@ -86,7 +86,14 @@ func (e *Admin) RewrapSigningKeys(ctx context.Context, c txn.Caller, to keyring.
 			sealed = heldSecrets(set)
 			return set.Reseal(e.Signing.MasterKey(), to, nonces(len(set.Keys)+1))
 		},
-		after: func() { e.Signing.exchanged(to) },
+		also: func(u *txn.Tx) error {
+			if u.Doc(dataKeyRef) != nil {
+				sealed++
+			}
+			return resealDataKey(u, e.Signing.MasterKey(), to)
+		},
+		beside: []store.DocRef{dataKeyRef},
+		after:  func() { e.Signing.exchanged(to) },
 	}, nil)
 	if err != nil {
 		return 0, err
@@ -148,12 +155,15 @@ type keySetChange struct {
 	erases bool // it puts no secret in place: the others need not be open to it
 	change func(fx *core.Effects, set *keyring.KeySet) error
 	after  func() // once it is committed; nil: nothing
+	// also changes records beside the key set, in the same transaction; nil: there are none.
+	also   func(u *txn.Tx) error
+	beside []store.DocRef
 }
 
 // onKeySet changes the key set under its lock and records it in the event log (W25) and the audit log.
 func (e *Admin) onKeySet(ctx context.Context, k *keySetChange, args any) error {
 	return e.Administer(ctx, &AdminCommand{
-		Op: k.op, Caller: k.caller, How: k.how, Ref: KeySetRef, answer: k.answer,
+		Op: k.op, Caller: k.caller, How: k.how, Ref: KeySetRef, Beside: k.beside, Answer: k.answer,
 		Where: func(*store.Doc) ([]string, error) { return []string{keyring.Everywhere}, nil },
 		Act:   k.act,
 	}, k.kid, args)
@@ -175,6 +185,11 @@ func (k *keySetChange) act(u *txn.Tx, doc *store.Doc) (AdminChange, error) {
 	}
 	if set.Version == before.Version {
 		return AdminChange{}, nil
+	}
+	if k.also != nil {
+		if err := k.also(u); err != nil {
+			return AdminChange{}, err
+		}
 	}
 	u.Keep(fx)
 	armPurge(u, &before, &set)

@@ -37,6 +37,9 @@ func (e *Admin) startKeys(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := e.startDataKey(ctx); err != nil {
+		return err
+	}
 	return e.startAudit(ctx)
 }
 

@@ -8,8 +8,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
-// check refuses a malformed filter (invalid_filter).
-func (f *Filter) check() error {
+// Check refuses a malformed filter (invalid_filter).
+func (f *Filter) Check() error {
 	for _, kind := range f.Kinds {
 		if err := core.CheckFilterText("kind", kind); err != nil {
 			return err
@@ -40,8 +40,8 @@ func (f *Filter) subject() base.UUID {
 	return base.UUID{}
 }
 
-// keeps reports whether all given parts hold for an event (E35).
-func (f *Filter) keeps(ev *core.Event) bool {
+// Keeps reports whether all given parts hold for an event (E35).
+func (f *Filter) Keeps(ev *core.Event) bool {
 	return (f.InstanceID == "" || ev.InstanceID == f.InstanceID) && // first: every worker sees every event go by
 		(f.ExecutionID == nil || f.ExecutionID.Names(ev.ExecutionID)) &&
 		(f.FlowID == nil || f.FlowID.Names(ev.FlowID) || f.FlowID.Names(ev.RootFlowID)) &&

@@ -72,7 +72,7 @@ func (e *Reader) eventsFrom(ctx context.Context, r *Request) (place, error) {
 	if r.Wait < 0 || r.Wait > maxEventWait {
 		return place{}, base.Invalid("wait_ms", "%s, want 0..%s", r.Wait, maxEventWait)
 	}
-	if err := r.Filter.check(); err != nil {
+	if err := r.Filter.Check(); err != nil {
 		return place{}, err
 	}
 	switch r.After {
@@ -119,7 +119,7 @@ func (e *Reader) checkAge(ctx context.Context, p place) error {
 		return base.Errorf(base.CodeCursorTooOld, "the events behind the cursor are gone").
 			With("oldest", e.cursor(place{seq: seen.LogStart + 1}))
 	case p.seq > seen.LogEnd+1:
-		return base.Errorf(base.CodeInvalidCursor, "the cursor lies behind the end of the log").WithField("after")
+		return invalidCursor("the cursor lies behind the end of the log")
 	}
 	return nil
 }
@@ -144,7 +144,7 @@ func (e *Reader) scanEvents(ctx context.Context, c txn.Caller, r Request, from p
 			for ; int(from.index) < len(commit.Events) && len(page.Events) < r.Limit; from.index++ {
 				at := place{seq: commit.Seq, index: from.index + 1}
 				ev := &commit.Events[from.index]
-				if !r.Filter.keeps(ev) || ev.Kind == core.SilentChange || !seesEvent(c, ev) {
+				if !r.Filter.Keeps(ev) || ev.Kind == core.SilentChange || !seesEvent(c, ev) {
 					continue
 				}
 				shown, err := e.shownEvent(ctx, c, ev)

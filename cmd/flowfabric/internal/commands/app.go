@@ -88,7 +88,7 @@ func (s *session) root() *cobra.Command {
 		groupServer:  {s.dev(), s.serve(), s.demo()},
 		groupWork:    {s.submit(), s.get(), s.list(), s.count(), s.result(), s.input(), s.attempts(), s.leases(), s.steps(), s.usage(), s.events(), s.tail(), s.explain(), s.wait(), s.export(), s.work(), s.flow()},
 		groupWaits:   s.waitCommands(),
-		groupOperate: append(s.verbs(), s.top(), s.bulk(), s.lanes(), s.budgets(), s.quotas(), s.workers(), s.audit(), s.namespaces()),
+		groupOperate: append(s.verbs(), s.top(), s.bulk(), s.lanes(), s.budgets(), s.quotas(), s.workers(), s.audit(), s.namespaces(), s.webhooks()),
 		groupStore:   {s.migrate(), s.backup(), s.restore(), s.doctor(), s.apiKeys(), s.signingKeys(), s.bench()},
 	} {
 		for _, cmd := range list {

@@ -25,6 +25,7 @@ import (
 	shell "github.com/flowfabric/flowfabric/examples/shell-worker/story"
 	"github.com/flowfabric/flowfabric/examples/stage"
 	tenants "github.com/flowfabric/flowfabric/examples/tenants/story"
+	webhooks "github.com/flowfabric/flowfabric/examples/webhooks/story"
 	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
@@ -39,6 +40,7 @@ var tales = []tale{
 	{hello.Hello, "submit, work, result; submitting the same order twice charges once"},
 	{approval.Approval, "a release waits for two of three people, who decide by link or in the terminal"},
 	{callback.Callback, "a payment provider calls back twice, before the handler waits"},
+	{webhooks.Webhooks, "a receiver verifies the signatures of webhooks, handles a repeated one once and refuses a forged one"},
 	{chat.Chat, "the tokens of a model live in the terminal; its worker is killed in the middle of the answer"},
 	{crash.Crash, "a worker is killed with -9 in the middle of four steps; another one takes over"},
 	{pipeline.Pipeline, "a release as one graph: a test fails, the rest is skipped, and a replay completes it"},

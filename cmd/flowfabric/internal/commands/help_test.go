@@ -12,7 +12,7 @@ import (
 )
 
 // calling are commands that call a server, and are not the one of an operation.
-var calling = []string{"work", "top", "demo", "bench", "api", "flow create", "flow wait", "leases", "reject", "steps", "wait"}
+var calling = []string{"work", "top", "demo", "bench", "api", "flow create", "flow wait", "leases", "reject", "steps", "wait", "webhooks disable"}
 
 func TestU156_help_lists_the_flags_of_clients_where_a_server_is_called_and_nowhere_else(t *testing.T) {
 	t.Parallel()

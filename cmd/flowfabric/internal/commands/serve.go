@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -249,6 +250,7 @@ func (i *instance) open(ctx context.Context) (*flowfabric.Client, error) {
 	for {
 		cfg := openConfig(i.values, i.log)
 		cfg.Tracer = i.tracer
+		cfg.Webhooks.AllowLoopback = i.dev
 		client, err := embedded.Open(ctx, settings.Get[string](i.values, "store"), cfg)
 		full := flowfabric.CodeOf(err) == "store_full" // waiting does not help
 		if err == nil || full || !errors.Is(err, flowfabric.ErrUnavailable) || time.Now().Add(tryEvery).After(deadline) {
@@ -287,6 +289,11 @@ func openConfig(v *settings.Values, log *slog.Logger) embedded.Config {
 			Retention: flowfabric.Retention{
 				Succeeded: kept["succeeded"], Failed: kept["failed"], Cancelled: kept["cancelled"], Expired: kept["expired"], Skipped: kept["skipped"],
 			}.Normalized(),
+			Webhooks: api.WebhookTargets{
+				AllowHTTP:   settings.Get[bool](v, "webhook-allow-http"),
+				AllowRanges: settings.Get[[]netip.Prefix](v, "webhook-allow-cidr"),
+				Ports:       settings.Get[[]int](v, "webhook-ports"),
+			},
 		},
 		Schema:    settings.Get[string](v, "store-schema"),
 		DirectURL: settings.Get[string](v, "store-direct-url"),

@@ -2,6 +2,7 @@ package commands
 
 import (
 	"log/slog"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -20,6 +21,7 @@ func TestU181_the_settings_of_the_engine_reach_it(t *testing.T) {
 		"store": "postgres://me@db/ff", "store-schema": "work", "store-direct-url": "postgres://me@direct/ff", "store-pool": "3", "store-timeout": "7s", "unsafe-durability": "true",
 		"migrate": "check", "max-payload": "1MiB", "max-claims": "11", "queue-limit": "12", "batch-limit": "13", "poll-interval": "2s", "lease-ttl": "45s",
 		"retention": "succeeded=1h,failed=-1", "event-retention": "2h", "audit-retention": "3h", "key-grace": "4h",
+		"webhook-allow-http": "true", "webhook-allow-cidr": "10.0.0.0/8", "webhook-ports": "8443",
 	}})
 	if len(problems) > 0 {
 		t.Fatal(problems)
@@ -38,6 +40,7 @@ func TestU181_the_settings_of_the_engine_reach_it(t *testing.T) {
 			EventRetention:   2 * time.Hour,
 			AuditRetention:   3 * time.Hour,
 			KeyGrace:         4 * time.Hour,
+			Webhooks:         api.WebhookTargets{AllowHTTP: true, AllowRanges: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, Ports: []int{8443}},
 		},
 		Schema:    "work",
 		DirectURL: "postgres://me@direct/ff",
@@ -45,7 +48,7 @@ func TestU181_the_settings_of_the_engine_reach_it(t *testing.T) {
 		Timeout:   7 * time.Second,
 	}
 	got := openConfig(values, slog.New(slog.DiscardHandler))
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(embedded.Config{}, "Logger", "Tracer")); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(embedded.Config{}, "Logger", "Tracer"), cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

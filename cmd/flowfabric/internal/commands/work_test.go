@@ -30,7 +30,7 @@ var plainSettings = []string{
 	"allow-plaintext", "insecure-open", "trusted-proxies", "cors-origins", "signing-kid", "max-payload", "max-wait", "max-readers",
 	"max-readers-per-key", "max-claims", "max-connections-per-address", "queue-limit", "batch-limit", "poll-interval", "lease-ttl", "retention",
 	"event-retention", "audit-retention", "key-grace", "drain-timeout", "log-level", "log-format", "otlp-endpoint", "trace-sample",
-	"metrics-listen", "metrics-open", "server", "namespace", "ca",
+	"metrics-listen", "metrics-open", "webhook-allow-http", "webhook-allow-cidr", "webhook-ports", "server", "namespace", "ca",
 }
 
 // secretSettings are those whose variables it must not see.

@@ -259,6 +259,36 @@ func networks(s string) (any, error) {
 	return all, nil
 }
 
+// ranges parses networks into []netip.Prefix.
+func ranges(s string) (any, error) {
+	texts, err := networks(s)
+	if err != nil {
+		return nil, err
+	}
+	var all []netip.Prefix
+	for _, text := range texts.([]string) {
+		network := netip.MustParsePrefix(text) // networks has parsed it
+		if network.Addr().Is4In6() || network != network.Masked() {
+			return nil, fmt.Errorf("%q is not a network such as 10.0.0.0/8", text)
+		}
+		all = append(all, network)
+	}
+	return all, nil
+}
+
+// ports parses numbers of ports.
+func ports(s string) (any, error) {
+	var all []int
+	for part := range strings.SplitSeq(s, ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(part))
+		if err != nil || n < 1 || n > 65535 {
+			return nil, fmt.Errorf("%q is not a port between 1 and 65535", part)
+		}
+		all = append(all, n)
+	}
+	return all, nil
+}
+
 func origins(s string) (any, error) {
 	var all []string
 	for part := range strings.SplitSeq(s, ",") {

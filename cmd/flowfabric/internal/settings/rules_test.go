@@ -3,6 +3,7 @@ package settings
 import (
 	"cmp"
 	"crypto/rand"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -80,6 +81,13 @@ var statements = []stated{
 	{"U193", "audit-retention", 9600 * time.Hour, map[string]any{"-1": time.Duration(-1)}, []string{"0s", "-2", "year"}},
 	{"U194", "key-grace", 24 * time.Hour, map[string]any{"1h": time.Hour}, []string{"-1s", "1"}},
 	{"U194", "drain-timeout", 15 * time.Second, map[string]any{"0s": time.Duration(0)}, []string{"-1s", "1"}},
+	{"U197", "webhook-allow-http", false, map[string]any{"true": true}, []string{"maybe"}},
+	{
+		"U197", "webhook-allow-cidr", nil,
+		map[string]any{"10.0.0.0/8, fd00::/8": []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}},
+		[]string{"10.0.0.1", "10.0.0.1/8", "10.0.0.0/33", "::ffff:10.0.0.0/104", "intranet.example", "10.0.0.0/8,"},
+	},
+	{"U197", "webhook-ports", []int{443}, map[string]any{"8443": []int{8443}, "443, 8443": []int{443, 8443}}, []string{"0", "65536", "-1", "https", "443,"}},
 	{"U195", "log-level", "info", map[string]any{"debug": "debug", "info": "info", "warn": "warn", "error": "error"}, []string{"loud", "INFO"}},
 	{"U195", "log-format", "auto", map[string]any{"text": "text", "json": "json"}, []string{"xml"}},
 	{"U196", "otlp-endpoint", nil, map[string]any{"http://collector:4318": "http://collector:4318"}, []string{"collector:4318"}},
@@ -91,7 +99,7 @@ var statements = []stated{
 // parsed is the value of a setting, nil when it has none.
 func (v *Values) parsed(name string) any { return v.byKey[name].parsed }
 
-func TestU181_U182_U183_U184_U185_U186_U187_U189_U190_U191_U192_U193_U194_U195_U196_settings_are_as_stated(t *testing.T) {
+func TestU181_U182_U183_U184_U185_U186_U187_U189_U190_U191_U192_U193_U194_U195_U196_U197_settings_are_as_stated(t *testing.T) {
 	t.Parallel()
 	for _, s := range statements {
 		t.Run(s.rule+" "+s.name, func(t *testing.T) {
