@@ -103,10 +103,10 @@ func (g *gathering) to(now base.Time) {
 	}
 }
 
-func (g *gathering) submit(change func(*Item)) Decision {
+func (g *gathering) submit(change func(*Arrival)) Decision {
 	g.t.Helper()
 	g.n++
-	item := &Item{Size: 10, Policy: "p"}
+	item := &Arrival{Size: 10, Policy: "p"}
 	binary.BigEndian.PutUint64(item.ID[:], g.n)
 	if change != nil {
 		change(item)
@@ -160,9 +160,9 @@ func TestT52_a_batch_starts_by_number_bytes_or_time(t *testing.T) {
 	if len(g.started) != 1 || g.started[0].Items != 3 || g.c != nil {
 		t.Fatalf("by number: %+v", g.started)
 	}
-	g.submit(func(i *Item) { i.Size = 60 })
-	g.submit(func(i *Item) { i.Size = 40 })
-	if d := g.submit(func(i *Item) { i.Size = 1 }); !d.Begin || !d.Start || g.started[1].Bytes != 100 {
+	g.submit(func(i *Arrival) { i.Size = 60 })
+	g.submit(func(i *Arrival) { i.Size = 40 })
+	if d := g.submit(func(i *Arrival) { i.Size = 1 }); !d.Begin || !d.Start || g.started[1].Bytes != 100 {
 		t.Fatalf("by bytes: %+v", g.started)
 	}
 	g.to(g.now + 499)
@@ -179,28 +179,28 @@ func TestT52_a_batch_starts_by_number_bytes_or_time(t *testing.T) {
 func TestT52_what_items_bring_along(t *testing.T) {
 	t.Parallel()
 	g := newGathering(t, Rule{Mode: Batch})
-	g.submit(func(i *Item) { i.Priority, i.Tags, i.DeadlineAt = 5, base.Tags{"a": "1", "b": "1"}, 9_000_000 })
-	g.submit(func(i *Item) { i.Priority, i.Tags = 3, base.Tags{"b": "2"} })
-	g.submit(func(i *Item) { i.Priority, i.DeadlineAt = 7, 8_000_000 })
+	g.submit(func(i *Arrival) { i.Priority, i.Tags, i.DeadlineAt = 5, base.Tags{"a": "1", "b": "1"}, 9_000_000 })
+	g.submit(func(i *Arrival) { i.Priority, i.Tags = 3, base.Tags{"b": "2"} })
+	g.submit(func(i *Arrival) { i.Priority, i.DeadlineAt = 7, 8_000_000 })
 	if c := g.c; c.Priority != 7 || c.DeadlineAt != 8_000_000 || !reflect.DeepEqual(c.Tags, base.Tags{"a": "1", "b": "2"}) {
 		t.Errorf("%+v", c)
 	}
-	if d := g.submit(func(i *Item) { i.Known = true }); !d.Known || g.c.Items != 3 {
+	if d := g.submit(func(i *Arrival) { i.Known = true }); !d.Known || g.c.Items != 3 {
 		t.Errorf("a repeated item: %+v", d)
 	}
-	_, err := Join(g.c, true, g.rule, &Item{ID: base.UUID{1}, Policy: "q"}, g.now)
+	_, err := Join(g.c, true, g.rule, &Arrival{ID: base.UUID{1}, Policy: "q"}, g.now)
 	if e := wantCode(t, err, base.CodeCollectConflict, "batch.key"); e.Details["execution_id"] != g.c.Execution.UUID.String() {
 		t.Error(e.Details)
 	}
-	_, err = Join(g.c, true, Rule{Mode: Debounce, QuietMS: 100, MaxWaitMS: 100}, &Item{ID: base.UUID{1}, Policy: "p"}, g.now)
+	_, err = Join(g.c, true, Rule{Mode: Debounce, QuietMS: 100, MaxWaitMS: 100}, &Arrival{ID: base.UUID{1}, Policy: "p"}, g.now)
 	wantCode(t, err, base.CodeCollectConflict, "debounce.key")
 	many := base.Tags{}
 	for i := range 63 {
 		many["t"+strings.Repeat("a", i)] = ""
 	}
-	_, err = Join(g.c, true, g.rule, &Item{ID: base.UUID{1}, Policy: "p", Tags: many}, g.now)
+	_, err = Join(g.c, true, g.rule, &Arrival{ID: base.UUID{1}, Policy: "p", Tags: many}, g.now)
 	wantCode(t, err, base.CodeInvalidArgument, "tags")
-	if d, err := Join(g.c, false, g.rule, &Item{ID: base.UUID{1}, Policy: "q"}, g.now); err != nil || !d.Begin || d.Start {
+	if d, err := Join(g.c, false, g.rule, &Arrival{ID: base.UUID{1}, Policy: "q"}, g.now); err != nil || !d.Begin || d.Start {
 		t.Errorf("one that no longer collects: %+v, %v", d, err)
 	}
 }
@@ -217,7 +217,7 @@ func TestTI5_every_item_is_in_one_execution(t *testing.T) {
 		for range rapid.IntRange(1, 60).Draw(t, "submits") {
 			g.to(g.now + base.Time(rapid.IntRange(0, 150).Draw(t, "later")))
 			size := rapid.Int64Range(0, 120).Draw(t, "size")
-			if !g.submit(func(i *Item) { i.Size, i.Known = size, rapid.IntRange(0, 9).Draw(t, "known") == 0 }).Known {
+			if !g.submit(func(i *Arrival) { i.Size, i.Known = size, rapid.IntRange(0, 9).Draw(t, "known") == 0 }).Known {
 				accepted++
 			}
 			if c := g.c; c != nil && (c.StartsAt > c.FirstAt+300 || c.StartsAt <= g.now) {

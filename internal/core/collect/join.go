@@ -6,8 +6,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
-// Item is a submit that is to be collected.
-type Item struct {
+// Arrival is a submit that is to be collected.
+type Arrival struct {
 	ID         base.UUID
 	Known      bool   // it was collected before: an item of this id, or its idempotency key, is known
 	Size       int64  // of its input, in bytes
@@ -28,7 +28,7 @@ type Decision struct {
 // Join decides about an item (T51, T52). The rule must have passed Check. c is what is stored under the scope of the key, nil for none; it collects no
 // more once its execution is no longer delayed for that reason, or StartsAt is reached. A policy or mode other than that of the first item is
 // collect_conflict, with the execution; too many tags together are invalid_argument.
-func Join(c *Collection, collecting bool, r Rule, item *Item, now base.Time) (Decision, error) {
+func Join(c *Collection, collecting bool, r Rule, item *Arrival, now base.Time) (Decision, error) {
 	if item.Known {
 		return Decision{Known: true}, nil
 	}
@@ -49,7 +49,7 @@ func Join(c *Collection, collecting bool, r Rule, item *Item, now base.Time) (De
 }
 
 // begin makes a new execution of an item, which has its id.
-func begin(r Rule, item *Item, now base.Time) Decision {
+func begin(r Rule, item *Arrival, now base.Time) Decision {
 	c := Collection{
 		Mode: r.Mode, Execution: base.IDOf(item.ID), FirstAt: now, Items: 1, Bytes: item.Size, Input: item.ID,
 		Policy: item.Policy, Priority: item.Priority, Tags: item.Tags, DeadlineAt: item.DeadlineAt,
@@ -74,7 +74,7 @@ func (r Rule) starts(c *Collection, now base.Time) base.Time {
 }
 
 // add returns the collection with one more item.
-func (c *Collection) add(r Rule, item *Item, now base.Time) (Collection, error) {
+func (c *Collection) add(r Rule, item *Arrival, now base.Time) (Collection, error) {
 	after := *c
 	after.Items++
 	after.Bytes += item.Size
