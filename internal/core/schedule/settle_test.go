@@ -35,6 +35,8 @@ func TestT37_T38_T39_what_work_is_told_of_its_moment(t *testing.T) {
 	d := valid("0 * * * *")
 	d.Timezone, d.JitterMS = "Asia/Tokyo", 600_000
 	w := newWorld(t, at(t, "2026-01-01 00:30"), d)
+	next := w.rec.NextStart(w.spec)
+	want(t, "the first one", []any{next.Firing.Moment, next.Firing.DueAt, next.Run, next.PreviousAt}, []any{at(t, "2026-01-01 01:00"), w.rec.NextDueAt, int64(1), at(t, "2026-01-01")})
 	w.to("2026-01-01 03:30")
 	start := w.submits[0]
 	moment := at(t, "2026-01-01 03:00")
@@ -47,6 +49,15 @@ func TestT37_T38_T39_what_work_is_told_of_its_moment(t *testing.T) {
 	want(t, "those of the submission", own, base.Tags{"a": "b"})
 	text := must[string](t)(start.Values(&w.rec, w.spec).ExpandText("${schedule.name} ${schedule.scheduled_local} ${schedule.run} ${schedule.cause}"))
 	want(t, "values", text, "nightly 2026-01-01T12:00:00+09:00 1 catch_up")
+}
+
+func TestT18_a_definition_that_only_lacks_time_is_checked_with_a_moment_too(t *testing.T) {
+	t.Parallel()
+	d := valid()
+	d.At = []base.Time{at(t, "2026-01-01")}
+	w := newWorld(t, at(t, "2026-01-02 00:00:00.5"), d)
+	next := w.rec.NextStart(w.spec)
+	want(t, "next", []any{w.rec.State, next.Firing.Moment, next.PreviousAt}, []any{Ended, at(t, "2026-01-02"), at(t, "2026-01-01")})
 }
 
 func TestT22_a_transaction_submits_a_hundred_executions_or_one_flow(t *testing.T) {

@@ -8,6 +8,18 @@ const (
 	TagScheduledAt = "ff.scheduled_at" // the moment
 )
 
+// NextStart returns what will be submitted at the next moment, with which a definition is checked before it is stored (T18). Of a schedule that has no moment
+// left it is the last one that was settled.
+func (r *Schedule) NextStart(spec *Spec) *Start {
+	moment, due := r.NextAt, r.NextDueAt
+	if moment == 0 {
+		moment = timeOf(floorSecond(r.ThroughAt))
+		due = moment
+	}
+	previous, _ := spec.Prev(moment)
+	return &Start{Firing: Firing{Key: Key{Moment: moment}, DueAt: due, Cause: CauseTimer}, Run: r.Counts.Submitted + 1, PreviousAt: previous}
+}
+
 // Tags returns the tags of the work of a schedule, given those of its submission.
 func (s *Start) Tags(name string, own base.Tags) base.Tags {
 	all := make(base.Tags, len(own)+2)
