@@ -18,21 +18,23 @@ import (
 // act is what an operator or administrator does.
 type act struct {
 	op         *wire.Operation
-	what, body string // what stands in place of the parameter of the path
+	what, body string // what stands in place of the parameters of the path, separated by |
 }
 
 // perform does something with a key.
 func (w *world) perform(t *testing.T, key string, a act) reply {
 	t.Helper()
 	path := a.op.Path
-	if from, to := strings.Index(path, "{"), strings.Index(path, "}"); from >= 0 {
-		path = path[:from] + a.what + path[to+1:]
+	for what := range strings.SplitSeq(a.what, "|") {
+		if from, to := strings.Index(path, "{"), strings.Index(path, "}"); from >= 0 {
+			path = path[:from] + what + path[to+1:]
+		}
 	}
 	if a.op.ID == wire.DrainWorkers.ID || a.op.ID == wire.UndrainWorkers.ID {
 		path += "?worker_id=" + a.what
 	}
 	var header map[string]string
-	if a.op.ID == wire.CreateBudget.ID { // who may act everywhere says where it belongs
+	if a.op.ID == wire.CreateBudget.ID || a.op.ID == wire.CreateWebhook.ID { // who may act everywhere says where it belongs
 		header = map[string]string{"FlowFabric-Namespace": "default"}
 	}
 	return w.send(t, request{method: a.op.Method, path: path, body: a.body, key: key, header: header})
@@ -62,6 +64,7 @@ func TestU131_an_action_has_one_name_done_or_refused(t *testing.T) {
 		w.actOnWhatIsShared(t, do)
 		w.actOnBudgets(t, do)
 		w.actOnFlows(t, do)
+		actOnWebhooks(t, do)
 		for _, o := range wire.Operations() {
 			steers := o.Method != http.MethodGet && o.Roles&(wire.Operate|wire.Admin) != 0 && !o.Reserved
 			if steers && !walked[o.ID] && !slices.Contains(untold, o.ID) {
@@ -159,6 +162,19 @@ func (w *world) actOnWaits(t *testing.T, id string, do func(op *wire.Operation, 
 	do(wire.CloseWaitpoint.Operation, pending, "")
 	under(again, wait)
 	do(wire.ResumeExecution.Operation, id, `{}`)
+}
+
+// actOnWebhooks does everything that can be done to webhooks.
+func actOnWebhooks(t *testing.T, do func(op *wire.Operation, what, body string) reply) {
+	t.Helper()
+	id := do(wire.CreateWebhook.Operation, "", `{"url":"https://here.invalid/","filter":{"kinds":["none"]}}`).text(t, "endpoint_id")
+	do(wire.UpdateWebhook.Operation, id, `{"state":"disabled"}`)
+	do(wire.EnableWebhook.Operation, id, "")
+	do(wire.RotateWebhook.Operation, id, "")
+	delivery := do(wire.TestWebhook.Operation, id, "").text(t, "delivery_id")
+	do(wire.RedeliverWebhook.Operation, id+"|"+delivery, "")
+	do(wire.ReplayWebhook.Operation, id, `{"after":"start"}`)
+	do(wire.DeleteWebhook.Operation, id, "")
 }
 
 // actOnBudgets does everything that can be done to budgets.

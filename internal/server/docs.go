@@ -38,6 +38,7 @@ var sections = []struct{ prefix, name string }{
 	{"/v1/budgets", "Budgets"},
 	{"/v1/quotas", "Quotas"},
 	{"/v1/keys", "Signing keys"},
+	{"/v1/webhooks", "Webhooks"},
 	{"/v1/bulk", "Bulk jobs"},
 	{"/v1/work/", "Work"},
 	{"/v1/workers", "Workers"},

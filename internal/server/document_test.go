@@ -76,7 +76,7 @@ func TestU4_every_operation_is_tagged_by_its_subject(t *testing.T) {
 	t.Parallel()
 	subjects := map[string]string{ // by the first part of the path behind /v1
 		"executions": "Executions", "flows": "Flows", "budgets": "Budgets", "quotas": "Quotas", "keys": "Signing keys", "bulk": "Bulk jobs", "work": "Work",
-		"workers": "Workers", "lanes": "Lanes", "namespaces": "Namespaces", "api-keys": "API keys", "events": "Events", "audit": "Audit log",
+		"workers": "Workers", "lanes": "Lanes", "namespaces": "Namespaces", "api-keys": "API keys", "events": "Events", "audit": "Audit log", "webhooks": "Webhooks",
 		"waitpoints": "Waitpoints and approvals", "links": "Waitpoints and approvals", "suspended": "Waitpoints and approvals",
 		"approvals": "Waitpoints and approvals", "callbacks": "Waitpoints and approvals",
 		"admin": "Server", "info": "Server", "nudge": "Server", "whoami": "Server",

@@ -73,7 +73,7 @@ func gatherFields(of reflect.Type, names map[string]bool, seen map[reflect.Type]
 // without are the inputs that give no power beyond that of their route: a caller of it may say them, and any other is refused before
 // they are read (TestU122_every_route_lets_in_the_roles_of_the_table_and_no_other).
 var without = strings.Fields(`
-	body: after ageing_ms already_spent anchor_at approval args atomic attempt_id brief budget_id budget_ids budgets cancelled capabilities
+	body: actor after ageing_ms already_spent anchor_at approval args atomic attempt_id brief budget_id budget_ids budgets cancelled capabilities
 	category children class client_seq comment comment_required completed_from completed_to concurrency_limit continuation continuation_bytes
 	continuation_content_type continuation_text correlation_id count_kind created_from created_to creator deadline_at decision decisions
 	dedup_key default_policy default_quotas default_raise default_reserve defaults delay_ms delay_until description detail detail_bytes detail_content_type
@@ -81,11 +81,11 @@ var without = strings.Fields(`
 	failed fairness fairness_key fairness_weights filter flow flow_id frames fresh from grace_ms grant_key grant_ttl_ms hard id idempotency_key ids
 	input input_bytes input_content_type input_text items join k key kid kind kinds label labels lane lane_order lease_epoch lease_id
 	lease_ttl_ms leases liveness_ttl_ms max max_affected max_concurrent max_in_flight max_payload_bytes max_requests_per_second
-	max_audit_rows_per_minute max_classes max_lanes max_priority max_readers max_ready max_submit_per_second max_workers may_fail members message mode n name names next nodes on_hard on_lease_loss on_parent_end on_satisfied op output
+	max_audit_rows_per_minute max_classes max_lanes max_priority max_readers max_ready max_submit_per_second max_workers may_fail members message mode n name names next nodes on_hard on_lease_loss on_parent_end on_satisfied op outcome output
 	overlap_ms parent parent_id pass payload payload_bytes payload_content_type payload_text per_key percent policy priority_max priority_min
 	public_state q quota quotas rate_limit rate_per_second reason reason_code remove remove_dimensions requires reset result result_bytes
-	result_content_type result_text resume_condition resume_delay_ms retention_ms retry_after_ms scope seal secret_hex sent_at signal_id
-	signal_name skipped soft source_types state status succeeded suffix suspension_id tags timeout_at timeout_behavior timeout_ms timezone
+	result_content_type result_text resume_condition resume_delay_ms retention_ms retry_after_ms scope seal secret secret_hex sent_at signal_id
+	signal_name since skipped soft source_types state status succeeded suffix suspension_id tags timeout_at timeout_behavior timeout_ms timezone
 	title to ttl_ms type unit until updated_from updated_to usage use_pending value version wait wait_ms waitpoint_id waitpoint_key waitpoints
 	window_ms worker_id
 	header: If-Match Last-Event-ID Prefer Webhook-Id
@@ -107,7 +107,7 @@ var powerful = map[string]struct {
 	"body hold":                {tried: "revoke_lease"},
 	"body priority":            {"set_priority submit_execution", map[string]string{"*": "a submitter says the priority of its own work; the route of start_bulk is an operator's"}},
 	"query priority":           {tried: "submit_execution"},
-	"body execution_id":        {"submit_execution submit_executions submit_flow grant_work", map[string]string{"extend_flow": "TestU122_a_submitter_adds_only_its_own_executions_to_its_flows", "charge_budget": "TestU98_a_work_key_with_lanes_charges_for_what_it_holds_there_alone", "release_budget": "TestU98_a_work_key_with_lanes_charges_for_what_it_holds_there_alone", "*": "a command of it needs its lease, a node its own id"}},
+	"body execution_id":        {"submit_execution submit_executions submit_flow grant_work", map[string]string{"create_webhook": "TestI14_E35_a_webhook_gets_nothing_of_another_tenant_whatever_its_filter_names", "update_webhook": "TestI14_E35_a_webhook_gets_nothing_of_another_tenant_whatever_its_filter_names", "extend_flow": "TestU122_a_submitter_adds_only_its_own_executions_to_its_flows", "charge_budget": "TestU98_a_work_key_with_lanes_charges_for_what_it_holds_there_alone", "release_budget": "TestU98_a_work_key_with_lanes_charges_for_what_it_holds_there_alone", "*": "a command of it needs its lease, a node its own id"}},
 	"body namespaces":          {tried: "register_worker claim_work grant_work create_api_key patch_api_key"},
 	"body lanes":               {"register_worker claim_work grant_work", map[string]string{"create_api_key": "an administrator bounds keys", "patch_api_key": "an administrator bounds keys", "nudge": "it only makes the server look"}},
 	"body roles":               {"create_api_key patch_api_key", nil},
@@ -116,7 +116,7 @@ var powerful = map[string]struct {
 	"body cascade":             {"replay_execution", map[string]string{"start_bulk": "an operator's"}},
 	"body ignore_dependencies": {"replay_execution", map[string]string{"start_bulk": "an operator's"}},
 	"body keep_steps":          {"replay_execution", map[string]string{"start_bulk": "an operator's"}},
-	"body worker_instance_id":  {"register_worker claim_work claim_execution revoke_lease", map[string]string{"start_bulk": "it is a filter", "*": "TestU103_a_work_key_steers_only_the_instances_that_it_registered"}},
+	"body worker_instance_id":  {"register_worker claim_work claim_execution revoke_lease", map[string]string{"start_bulk": "it is a filter", "create_webhook": "it is a filter", "update_webhook": "it is a filter", "*": "TestU103_a_work_key_steers_only_the_instances_that_it_registered"}},
 	"body take_leases":         {tried: "mark_worker_dead"},
 	"body approver":            {tried: "create_link"},
 	"body lease":               {"cancel_execution complete_execution renew_lease", map[string]string{"*": "TestU122_a_key_with_lanes_works_on_those_alone_whatever_lease_it_shows"}},
@@ -132,6 +132,7 @@ var powerful = map[string]struct {
 	"query execution":          {"", map[string]string{"list_budget_spend": "it is a filter for readers"}},
 	"query execution_id":       {"list_events", map[string]string{"*": "it is a filter for readers"}},
 	"query flow_id":            {"list_events", map[string]string{"*": "it is a filter for readers"}},
+	"body url":                 {"", map[string]string{"*": "TestE45_U108_a_webhook_leads_to_no_address_that_is_not_permitted"}},
 	"query worker_instance_id": {"list_events", map[string]string{"*": "it is a filter for readers"}},
 }
 

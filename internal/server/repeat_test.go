@@ -176,6 +176,20 @@ var repeatables = map[string]func(t *testing.T, w *world) repeatable{
 		path: "/v1/api-keys", body: `{"name":"a","roles":["read"],"namespaces":["default"]}`, other: `{"name":"b","roles":["read"],"namespaces":["default"]}`,
 		mayChange: []string{"secret"},
 	}),
+	wire.CreateWebhook.ID: given(repeatable{
+		path: "/v1/webhooks", body: `{"url":"https://here.invalid/"}`, other: `{"url":"https://there.invalid/"}`, mayChange: []string{"secret", "pending", "failing_since"},
+	}),
+	wire.UpdateWebhook.ID: onWebhook(``, `{"max_in_flight":3}`, `{"max_in_flight":4}`),
+	wire.DeleteWebhook.ID: onWebhook(``, "", ""),
+	wire.RotateWebhook.ID: onWebhook(`/rotate`, `{"overlap_ms":1000}`, `{"overlap_ms":2000}`),
+	wire.EnableWebhook.ID: onWebhook(`/enable`, `{"reason":"a"}`, `{"reason":"b"}`),
+	wire.ReplayWebhook.ID: onWebhook(`/replay`, `{"after":"start"}`, `{"after":"start","reason":"b"}`),
+	wire.TestWebhook.ID:   onWebhook(`/test`, `{"reason":"a"}`, `{"reason":"b"}`),
+	wire.RedeliverWebhook.ID: func(t *testing.T, w *world) repeatable {
+		r := onWebhook("", `{"reason":"a"}`, `{"reason":"b"}`)(t, w)
+		r.path += "/deliveries/" + w.post(t, r.path+"/test", `{}`).wants(t, 200).text(t, "delivery_id") + "/redeliver"
+		return r
+	},
 	wire.PatchAPIKey.ID:  onKey(``, `{"name":"b"}`, `{"name":"c"}`),
 	wire.RotateAPIKey.ID: onKey(`/rotate`, `{"overlap_ms":1000}`, `{"overlap_ms":2000}`),
 	wire.RevokeAPIKey.ID: onKey(``, "", ""),
@@ -302,6 +316,15 @@ func onKey(path, body, other string) func(*testing.T, *world) repeatable {
 	return func(t *testing.T, w *world) repeatable {
 		id := w.post(t, "/v1/api-keys", `{"name":"a","roles":["read"],"namespaces":["default"]}`).wants(t, 201).text(t, "key_id")
 		return repeatable{path: "/v1/api-keys/" + id + path, body: body, other: other, mayChange: []string{"secret"}}
+	}
+}
+
+// onWebhook is a request about a webhook that no event gets to. What became of its deliveries may change.
+func onWebhook(path, body, other string) func(*testing.T, *world) repeatable {
+	return func(t *testing.T, w *world) repeatable {
+		id := w.post(t, "/v1/webhooks", `{"url":"https://here.invalid/","filter":{"kinds":["none"]}}`).wants(t, 201).text(t, "endpoint_id")
+		changing := []string{"secret", "pending", "failing_since", "catching_up", "attempts", "last_attempt", "next_attempt_at"}
+		return repeatable{path: "/v1/webhooks/" + id + path, body: body, other: other, mayChange: changing}
 	}
 }
 

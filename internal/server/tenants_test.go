@@ -80,7 +80,10 @@ func (w *world) furnish(t *testing.T) tenant {
 	eventually(t, "the job is over", func() bool { return send("GET", "/v1/bulk/"+job, "").text(t, "ended_at") != "" })
 	send("POST", "/v1/executions/"+submit("")+"/hold", `{"reason":"acme-hold"}`)
 	keyID := send("POST", "/v1/api-keys", `{"name":"acme-key","roles":["read"],"namespaces":["acme"]}`).text(t, "key_id")
+	hook := send("POST", "/v1/webhooks", `{"url":"https://acme.invalid/","filter":{"kinds":["acme"]}}`).text(t, "endpoint_id")
+	delivery := send("POST", "/v1/webhooks/"+hook+"/test", "").text(t, "delivery_id")
 	return tenant{
+		"webhook": {hook, void(9)}, "delivery": {delivery, void(10)},
 		"id": {running, void(1)}, "flow": {flow, void(2)}, "budget": {budget, void(3)}, "bulk": {job, void(4)}, "key": {keyID, "aaaaaaaaaaaa"},
 		"waitpoint": {waitpoint, void(5)}, "link": {link, void(6)}, "edge": {edge, void(7)}, "lane": {lane, "void-lane"}, "quota": {"shared-quota", "shared-quota"},
 		"instance": {"acme-instance", "void-instance"}, "worker": {"acme-worker", "void-worker"}, "kid": {"acme-kid", "void-kid"}, "namespace": {marker, "void"},
@@ -101,6 +104,8 @@ func placed(o *wire.Operation, name string) string {
 		return "bulk"
 	case name == "id" && first == "api-keys":
 		return "key"
+	case name == "id" && first == "webhooks":
+		return "webhook"
 	case name == "id" && first == "quotas":
 		return "quota"
 	case name == "name" && first == "namespaces":
@@ -142,13 +147,13 @@ var said = map[string]string{
 	wire.DecideLink.ID: `{"decision":"approve"}`, wire.DeliverCallback.ID: `{}`, wire.SendWork.ID: `{"items":[{"op":"complete","execution_id":"{id}","lease":"{fence}"},{"op":"cancel","execution_id":"{id}","lease":"{fence}"}]}`,
 	wire.HeartbeatWorker.ID: `{}`, wire.UpdateBudget.ID: `{"on_hard":"fail"}`, wire.PatchAPIKey.ID: `{"max_in_flight":3}`, wire.HoldExecution.ID: `{"reason":"r"}`,
 	wire.GrantWork.ID: `{"worker_id":"v","worker_instance_id":"v","execution_id":"{id}"}`, wire.ClaimWork.ID: `{"worker_id":"v","worker_instance_id":"v-{lane}","lanes":["{lane}"]}`,
-	wire.DeleteFlow.ID: `{"reason":"r"}`, wire.ReplayExecution.ID: `{}`,
+	wire.DeleteFlow.ID: `{"reason":"r"}`, wire.ReplayExecution.ID: `{}`, wire.ReplayWebhook.ID: `{"after":"start"}`, wire.UpdateWebhook.ID: `{"max_in_flight":3}`,
 }
 
 // makesOwn are the operations that make something of the caller's own, or concern the process: they name nothing of another tenant, but for an id
 // that is in use, of which docs/security.md tells.
 var makesOwn = []string{
-	wire.SubmitExecution.ID, wire.SubmitExecutions.ID, wire.SubmitFlow.ID, wire.StartBulk.ID, wire.RegisterWorker.ID, wire.CreateBudget.ID, wire.CreateAPIKey.ID,
+	wire.SubmitExecution.ID, wire.SubmitExecutions.ID, wire.SubmitFlow.ID, wire.StartBulk.ID, wire.RegisterWorker.ID, wire.CreateBudget.ID, wire.CreateAPIKey.ID, wire.CreateWebhook.ID,
 	wire.ClaimGrant.ID, wire.VerifyGrant.ID, wire.ReturnGrant.ID, // their keys are signed, and name what they are for: TestS29_
 	wire.SeedSigningKey.ID, wire.RotateSigningKey.ID, wire.AcknowledgeRollbacks.ID, wire.MakeBackup.ID, wire.DrainServer.ID, wire.Nudge.ID,
 }

@@ -223,11 +223,7 @@ func (w *Webhooks) RotateWebhook(
 // DeleteWebhook removes an endpoint. Its deliveries follow. Codes: webhook_not_found, precondition_failed.
 func (w *Webhooks) DeleteWebhook(ctx context.Context, c txn.Caller, id base.UUID, how admin.AdminAction) error {
 	view, err := w.Webhook(ctx, c, id)
-	if err != nil {
-		known, repeated := w.Answered(ctx, txn.RequestRef(c, "delete_webhook", id.String(), how.RequestKey))
-		if known && repeated == nil {
-			return nil
-		}
+	if err != nil && base.CodeOf(err) != base.CodeWebhookNotFound { // a repeat finds it no more, and is recognised all the same
 		return err
 	}
 	beside := []store.DocRef{tenantRef(view.Namespace)}
