@@ -90,6 +90,7 @@ type world struct {
 
 	back      atomic.Int64  // how far the store's clock was set back
 	ticks     *atomic.Int64 // not nil: the store's clock runs on by a millisecond with every reading
+	receivers *receivers    // what engines that are opened send to; nil: they send nothing
 	inFlight  int           // requests at a time that endpoints of webhooks get; 0: the default
 	unaudited bool          // the test breaks rows on purpose
 }
@@ -192,7 +193,11 @@ func (w *world) openEngine(s store.Store) *engine.Engine {
 	case cfg.PollInterval == 0:
 		cfg.PollInterval = 20 * time.Millisecond
 	}
-	e, err := engine.Open(w.t.Context(), s, cfg)
+	e, err := engine.Open(w.t.Context(), s, cfg, func(e *engine.Engine) {
+		if w.receivers != nil {
+			w.listening(w.receivers, e)
+		}
+	})
 	if err != nil {
 		w.t.Fatalf("open the engine: %v", err)
 	}
