@@ -152,7 +152,7 @@ fuzz: ## send the server REQUESTS (50000) drawn from its document, fuzz the docu
 # EXPLORED are the packages with random tests (internal/testseed), with the tests to run where most of a package is not random.
 EXPLORED := ./test/model ./test/apifuzz ./test/cluster ./test/crash='TestLI19_' \
 	./internal/engine='TestE33_readers|TestFI3_FI5|TestFI1_to|TestSC2_|TestSI1_SI2' \
-	./internal/core ./internal/core/condition ./internal/core/eventdata ./internal/core/keyring ./internal/core/schedule ./internal/core/schedule/zone ./internal/core/stream ./internal/jsonx ./internal/wire ./internal/store ./internal/store/memory='TestConformance$$' ./internal/store/sqlite='TestConformance$$' ./internal/store/postgres='TestConformance$$' \
+	./internal/core ./internal/core/collect ./internal/core/condition ./internal/core/eventdata ./internal/core/keyring ./internal/core/schedule ./internal/core/schedule/zone ./internal/core/stream ./internal/core/unique ./internal/jsonx ./internal/wire ./internal/store ./internal/store/memory='TestConformance$$' ./internal/store/sqlite='TestConformance$$' ./internal/store/postgres='TestConformance$$' \
 	.='TestU9_payloads|TestU89_a_flow|TestU32_a_policy|_json_'
 
 .PHONY: explore

@@ -165,6 +165,8 @@ var codeTexts = map[Code]CodeText{
 	"cycle_detected":             {"The edges would close a cycle, so that its members could never start, or the flow is nested below the execution that would become its member; current.cycle has the names.", "Omit one of the edges of the cycle, or that execution."},
 	"budget_already_exists":      {"A budget has this name or id and another definition.", "Update it, or choose another name."},
 	"schedule_already_exists":    {"A schedule has this name and another definition.", "Update it, or choose another name."},
+	"collect_conflict":           {"The execution that collects under the key, current.execution_id, has another policy, or is of the other of debounce and batch.", "Use one policy for one key, or another key."},
+	"unique_conflict":            {"Another execution has the unique key; current.execution_id and current.status are its own.", "Use that execution, or submit again when it has ended."},
 	"stale_version":              {"The definition was changed since it was read; current.revision is the present one.", "Read it again and decide anew."},
 	"limit_below_usage":          {"The limit would be below what is used and reserved; current.minimum is the lowest.", "Choose at least `current.minimum`; to stop new work at once, close the budget."},
 	"budget_in_use":              {"Something depends on the budget: budgets below it, work that names it, or reservations.", "Close it, and delete it when the work is done."},

@@ -122,6 +122,8 @@ const (
 	CodeBudgetAlreadyExists      Code = "budget_already_exists"
 	CodeStaleVersion             Code = "stale_version"
 	CodeScheduleAlreadyExists    Code = "schedule_already_exists"
+	CodeUniqueConflict           Code = "unique_conflict"
+	CodeCollectConflict          Code = "collect_conflict"
 	CodeLimitBelowUsage          Code = "limit_below_usage"
 	CodeBudgetInUse              Code = "budget_in_use"
 	CodeStaleAppend              Code = "stale_append"
@@ -306,6 +308,8 @@ var codes = map[Code]CodeInfo{
 	CodeBudgetAlreadyExists:      {"conflict", 409, false},
 	CodeStaleVersion:             {"conflict", 409, false},
 	CodeScheduleAlreadyExists:    {"conflict", 409, false},
+	CodeUniqueConflict:           {"conflict", 409, false},
+	CodeCollectConflict:          {"conflict", 409, false},
 	CodeLimitBelowUsage:          {"conflict", 409, false},
 	CodeBudgetInUse:              {"conflict", 409, false},
 	CodeStaleAppend:              {"conflict", 409, false},

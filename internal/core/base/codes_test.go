@@ -27,7 +27,7 @@ func TestL142_every_row_of_the_table_has_its_class_status_and_retryable(t *testi
 		{"unauthenticated", 401, false, []Code{"missing_credentials", "invalid_token"}},
 		{"forbidden", 403, false, []Code{"role_required", "namespace_forbidden", "origin_forbidden"}},
 		{"not_found", 404, false, []Code{"execution_not_found", "worker_not_registered", "grant_unknown", "route_not_found"}},
-		{"conflict", 409, false, []Code{"idempotency_conflict", "id_conflict", "instance_id_taken", "schedule_already_exists", "store_locked"}},
+		{"conflict", 409, false, []Code{"idempotency_conflict", "id_conflict", "instance_id_taken", "schedule_already_exists", "unique_conflict", "collect_conflict", "store_locked"}},
 		{"conflict", 409, true, []Code{"idempotency_in_progress"}},
 		{"conflict", 412, false, []Code{"precondition_failed"}},
 		{"state", 409, false, []Code{"execution_not_active", "execution_not_terminal", "not_a_resumed_execution", "namespace_not_empty"}},
@@ -72,7 +72,7 @@ func TestL142_each_class_has_as_many_codes_as_the_table(t *testing.T) {
 		"unauthenticated 401 false": 6,
 		"forbidden 403 false":       3,
 		"not_found 404 false":       22,
-		"conflict 409 false":        26,
+		"conflict 409 false":        28,
 		"conflict 409 true":         2, // with upgrade_pending
 		"conflict 412 false":        1,
 		"state 409 false":           29, // with last_admin_key

@@ -243,6 +243,14 @@ func TestT25_T42_T43_exceptions_cannot_make_a_walk_take_long(t *testing.T) {
 	_, err := NewBackfill(spec, from, from.Add(100*base.Day), false)
 	wantCode(t, err, base.CodeBackfillTooLarge, "to")
 	want(t, "a shorter one", len(must[*Backfill](t)(NewBackfill(spec, from, from.Add(10*base.Day), false)).After(0, 100)), 10)
+	d.Cron = many(16, "* * * * * *")
+	if n := len(must[[]Upcoming](t)(must[*Spec](t)(Parse(d)).Preview(base.UUID{}, from, 1000))); n != 1 {
+		t.Errorf("%d moments in a preview of many entries", n)
+	}
+	if m, ok := must[*Spec](t)(Parse(d)).Next(from); !ok || m != at(t, "2026-01-02") {
+		t.Errorf("the next moment is %s, %v", m, ok)
+	}
+	d.Cron = d.Cron[:1]
 	w := newWorld(t, from, d)
 	w.to("2026-03-01 12:00")
 	missed := w.history[Key{Moment: at(t, "2026-01-02"), Run: true}]

@@ -174,6 +174,23 @@ func (d *Definition) checkTexts() error {
 	return err
 }
 
+// refusedFields are the fields of a submit that say when and as what it is made, which a schedule decides.
+var refusedFields = []string{"execution_id", "flow_id", "idempotency_key", "delay_ms", "delay_until", "deadline_at", "dry_run", "empty"}
+
+// CheckFields refuses what the submission or flow of a schedule must not state (T1): invalid_schedule. given are the names of the fields that are present.
+func CheckFields(kind ActionKind, given []string) error {
+	object := "submission"
+	if kind == ActionFlow {
+		object = "flow"
+	}
+	for _, field := range refusedFields {
+		if slices.Contains(given, field) {
+			return base.Errorf(base.CodeInvalidSchedule, "must not be given: each firing is a submit of its own").WithField(object + "." + field)
+		}
+	}
+	return nil
+}
+
 // parseEntries compiles the sources of moments and the exceptions.
 func (s *Spec) parseEntries() error {
 	d := &s.Definition

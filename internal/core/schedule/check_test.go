@@ -130,6 +130,15 @@ func TestT1_names_and_numbers(t *testing.T) {
 	wantCode(t, CheckNumber(10, 10), base.CodeScheduleLimitExceeded, "")
 }
 
+func TestT1_a_submission_does_not_say_when_it_is_made(t *testing.T) {
+	t.Parallel()
+	for _, field := range []string{"execution_id", "flow_id", "idempotency_key", "delay_ms", "delay_until", "deadline_at", "dry_run", "empty"} {
+		wantCode(t, CheckFields(ActionExecution, []string{"kind", field}), base.CodeInvalidSchedule, "submission."+field)
+		wantCode(t, CheckFields(ActionFlow, []string{field}), base.CodeInvalidSchedule, "flow."+field)
+	}
+	want(t, "others", CheckFields(ActionExecution, []string{"kind", "input", "lane", "tags"}), nil)
+}
+
 func TestT13_a_zone_is_refused_with_the_nearest_name(t *testing.T) {
 	t.Parallel()
 	for name, near := range map[string]string{

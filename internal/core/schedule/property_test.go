@@ -33,6 +33,7 @@ func drawDefinition(t *rapid.T) Definition {
 type life struct {
 	*world
 	t        *rapid.T
+	allowing bool                   // the overlap is or was allow
 	since    base.Time              // moments up to it were accounted for
 	expected map[base.Time]bool     // moments that are to be in one row each
 	covered  map[base.Time]int      // by rows of spans that are over
@@ -146,6 +147,16 @@ func (l *life) step() {
 	}
 	l.forget()
 	l.cover(spec)
+	l.allowing = l.allowing || l.rec.Definition.Overlap == OverlapAllow
+	open := 0
+	for _, f := range l.rec.Open {
+		if f.Cause.byClock() {
+			open++
+		}
+	}
+	if open > 1 && !l.allowing {
+		l.t.Fatalf("TI3: %d starts by the clock are open", open)
+	}
 }
 
 func TestTI1_TI2_TI3_every_moment_is_settled_once_over_random_lives(t *testing.T) {
@@ -156,6 +167,7 @@ func TestTI1_TI2_TI3_every_moment_is_settled_once_over_random_lives(t *testing.T
 		w.cancelled = func(*Firing) bool { return atOnce }
 		l := &life{
 			world: w, t: t, since: w.now, expected: map[base.Time]bool{}, covered: map[base.Time]int{}, seen: map[Key]Firing{}, allowed: map[base.Time]struct{}{},
+			allowing: w.rec.Definition.Overlap == OverlapAllow,
 		}
 		for range rapid.IntRange(1, 25).Draw(t, "steps") {
 			l.step()

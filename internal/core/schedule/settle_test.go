@@ -30,6 +30,36 @@ func TestT22_moments_fire_when_they_are_due(t *testing.T) {
 	want(t, "what the second work is told", []any{start.Run, start.PreviousAt, start.Firing.Cause}, []any{int64(2), at(t, "2026-01-01 01:00"), CauseTimer})
 }
 
+func TestT37_T38_T39_what_work_is_told_of_its_moment(t *testing.T) {
+	t.Parallel()
+	d := valid("0 * * * *")
+	d.Timezone, d.JitterMS = "Asia/Tokyo", 600_000
+	w := newWorld(t, at(t, "2026-01-01 00:30"), d)
+	next := w.rec.NextStart(w.spec)
+	want(t, "the first one", []any{next.Firing.Moment, next.Firing.DueAt, next.Run, next.PreviousAt}, []any{at(t, "2026-01-01 01:00"), w.rec.NextDueAt, int64(1), at(t, "2026-01-01")})
+	w.to("2026-01-01 03:30")
+	start := w.submits[0]
+	moment := at(t, "2026-01-01 03:00")
+	want(t, "origin", start.Origin(&w.rec), Origin{
+		Name: "nightly", ScheduleID: w.rec.ID, ScheduledAt: moment, DueAt: moment.Add(w.rec.jitter()), Cause: CauseCatchUp, Run: 1,
+		PreviousAt: at(t, "2026-01-01 02:00"), Timezone: "Asia/Tokyo",
+	})
+	own := base.Tags{"a": "b"}
+	want(t, "tags", start.Tags(w.rec.Name, own), base.Tags{"a": "b", "ff.schedule": "nightly", "ff.scheduled_at": "2026-01-01T03:00:00.000Z"})
+	want(t, "those of the submission", own, base.Tags{"a": "b"})
+	text := must[string](t)(start.Values(&w.rec, w.spec).ExpandText("${schedule.name} ${schedule.scheduled_local} ${schedule.run} ${schedule.cause}"))
+	want(t, "values", text, "nightly 2026-01-01T12:00:00+09:00 1 catch_up")
+}
+
+func TestT18_a_definition_that_only_lacks_time_is_checked_with_a_moment_too(t *testing.T) {
+	t.Parallel()
+	d := valid()
+	d.At = []base.Time{at(t, "2026-01-01")}
+	w := newWorld(t, at(t, "2026-01-02 00:00:00.5"), d)
+	next := w.rec.NextStart(w.spec)
+	want(t, "next", []any{w.rec.State, next.Firing.Moment, next.PreviousAt}, []any{Ended, at(t, "2026-01-02"), at(t, "2026-01-01")})
+}
+
 func TestT22_a_transaction_submits_a_hundred_executions_or_one_flow(t *testing.T) {
 	t.Parallel()
 	for kind, most := range map[ActionKind]int{ActionExecution: 100, ActionFlow: 1} {

@@ -12,7 +12,7 @@ import (
 const (
 	horizon    = 18_263 * 86_400 // fifty years, in seconds
 	maxRemoved = 100_000         // moments in a row that except removes
-	maxLooked  = 1_000_000       // moments of one walk, those that except removes among them
+	maxLooked  = 1_000_000       // moments of all entries in one walk, those that except removes among them
 )
 
 // Spec is a definition that was checked, with its entries ready for use. It is never changed and may be used by several goroutines at once.
@@ -62,15 +62,18 @@ type walk struct {
 	spec *Spec
 	at   []int64 // of each entry its next moment
 	from int64   // all moments before it were passed
-	looked
+	effort
 	small [4]int64 // room for at
 }
 
-// looked counts the moments that a walk looked at, so that exceptions cannot make it take long.
-type looked int
+// effort is what a walk took so far, so that neither exceptions nor many entries can make it take long.
+type effort struct {
+	looked int // moments of entries
+	found  bool
+}
 
-// spent reports whether a walk ended because it looked at too many.
-func (n looked) spent() bool { return n >= maxLooked }
+// spent reports whether a walk ends because it looked at too many. It finds its first moment in any case: that search has bounds of its own (T5).
+func (e *effort) spent() bool { return e.found && e.looked >= maxLooked }
 
 func (s *Spec) walk(from int64) *walk {
 	w := &walk{spec: s, from: max(from, s.first)}
@@ -90,14 +93,14 @@ func (w *walk) next() (int64, bool) {
 		if m > limit || w.spent() {
 			break
 		}
-		w.looked++
 		for i := range w.at {
 			if w.at[i] == m {
 				w.at[i] = w.spec.entries[i].next(w.spec.zone, m+1, w.spec.last)
+				w.looked++
 			}
 		}
 		if !w.spec.removed(m) {
-			w.from = m + 1
+			w.from, w.found = m+1, true
 			return m, true
 		}
 	}
@@ -109,7 +112,7 @@ type walkBack struct {
 	spec *Spec
 	at   []int64
 	from int64
-	looked
+	effort
 	small [4]int64
 }
 
@@ -130,14 +133,14 @@ func (w *walkBack) next() (int64, bool) {
 		if m < limit || m == noneBefore || w.spent() {
 			break
 		}
-		w.looked++
 		for i := range w.at {
 			if w.at[i] == m {
 				w.at[i] = w.spec.entries[i].prev(w.spec.zone, m-1, w.spec.first)
+				w.looked++
 			}
 		}
 		if !w.spec.removed(m) {
-			w.from = m - 1
+			w.from, w.found = m-1, true
 			return m, true
 		}
 	}

@@ -149,8 +149,9 @@ func (v *Values) appendString(to, raw []byte) ([]byte, error) {
 	if err := json.Unmarshal(raw, &text); err != nil || !strings.Contains(text, "${") {
 		return append(to, raw...), nil
 	}
-	if name, found := strings.CutPrefix(text, placeholder); found && strings.IndexByte(name, '}') == len(name)-1 {
-		if value, number, known := v.value(name[:len(name)-1]); known && number {
+	if rest, found := strings.CutPrefix(text, placeholder); found {
+		name, closed := strings.CutSuffix(rest, "}")
+		if value, number, known := v.value(name); closed && known && number {
 			if value == "" {
 				value = "null"
 			}

@@ -53,7 +53,7 @@ func TestT39_each_placeholder(t *testing.T) {
 func TestT39_what_is_not_a_template_is_refused(t *testing.T) {
 	t.Parallel()
 	v := testValues(t)
-	for _, input := range []string{`"${schedule.other}"`, `"${schedule.run"`, `"${schedule.}"`, `"${schedule.Run}"`, `{"a":["${schedule.x}"]}`} {
+	for _, input := range []string{`"${schedule.other}"`, `"${schedule.run"`, `"${schedule."`, `"${schedule.}"`, `"${schedule.Run}"`, `{"a":["${schedule.x}"]}`} {
 		_, err := v.Expand([]byte(input))
 		wantCode(t, err, base.CodeInvalidSchedule, "")
 	}
