@@ -36,9 +36,9 @@ type Engine struct {
 	*bulk.Jobs
 }
 
-// Open starts an engine with all its rooms on a migrated store. The store outlives it. Codes of the signing keys: seed_conflict,
-// master_key_required, master_key_mismatch.
-func Open(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
+// Open starts an engine with all its rooms on a migrated store. The store outlives it. Each of before is called with the engine before it starts.
+// Codes of the signing keys: seed_conflict, master_key_required, master_key_mismatch.
+func Open(ctx context.Context, st store.Store, cfg Config, before ...func(*Engine)) (*Engine, error) {
 	kernel, err := txn.New(ctx, st, cfg)
 	if err != nil {
 		return nil, err
@@ -56,6 +56,9 @@ func Open(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
 	served := claims.New(graphs)
 	jobs := bulk.New(graphs)
 	e := &Engine{kernel, events, frames, admin, outgoing, limited, waiting, tasks, graphs, served, &inspect.Inspector{Graphs: graphs, Events: events, JobsRunning: jobs.Running}, jobs}
+	for _, prepare := range before {
+		prepare(e)
+	}
 	if err := kernel.Start(ctx); err != nil {
 		return nil, err
 	}

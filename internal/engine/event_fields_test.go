@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -164,6 +165,34 @@ func TestE28_E29_each_kind_of_event_is_written_with_exactly_the_stated_fields(t 
 				}
 			}
 		}
+	})
+}
+
+func TestE27_an_exit_event_has_the_usage_of_its_own_lease(t *testing.T) {
+	t.Parallel()
+	onStoresWith(t, withKey, func(t *testing.T, w *world) {
+		task := w.spending(core.Submission{})
+		id := given(task)
+		s := w.suspend(task, goAtA, func(c *core.SuspendCommand) { c.Usage = map[string]int64{"tokens": 4} })
+		w.restart() // what an earlier lease used is stored
+		w.signalled(s, "go")
+		task = w.claim()
+		w.report(task, 5)
+		w.turn(30_000)
+		w.becomes(id, core.Ready)
+		w.restart()
+		must(w.e.CompleteWith(w.ctx(), client, id, core.Completion{Fence: fence(task), Usage: map[string]int64{"calls": 1}}))(t)
+		usage := map[string]any{}
+		for _, ev := range w.events(engine.EventFilter{ExecutionID: &id}) {
+			if fields := data(t, ev); fields["lease"] != nil {
+				usage[ev.Kind] = []any{fields["usage"], fields["late"]}
+			}
+		}
+		same(t, "usage", usage, map[string]any{
+			"execution.suspended": []any{map[string]any{"tokens": 7.0}, nil},
+			"lease.expired":       []any{map[string]any{"tokens": 5.0}, nil},
+			"execution.completed": []any{map[string]any{"tokens": 5.0, "calls": 1.0}, true},
+		})
 	})
 }
 

@@ -90,6 +90,7 @@ type world struct {
 
 	back      atomic.Int64  // how far the store's clock was set back
 	ticks     *atomic.Int64 // not nil: the store's clock runs on by a millisecond with every reading
+	receivers *receivers    // what engines that are opened send to; nil: they send nothing
 	inFlight  int           // requests at a time that endpoints of webhooks get; 0: the default
 	unaudited bool          // the test breaks rows on purpose
 }
@@ -193,7 +194,11 @@ func (w *world) openEngine(s store.Store) *engine.Engine {
 		cfg.PollInterval = 20 * time.Millisecond
 	}
 	cfg.StoreTimeout = giveUp // a large command takes as long as the machine lets it
-	e, err := engine.Open(w.t.Context(), s, cfg)
+	e, err := engine.Open(w.t.Context(), s, cfg, func(e *engine.Engine) {
+		if w.receivers != nil {
+			w.listening(w.receivers, e)
+		}
+	})
 	if err != nil {
 		w.t.Fatalf("open the engine: %v", err)
 	}

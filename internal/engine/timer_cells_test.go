@@ -13,6 +13,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/webhook"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -30,8 +31,7 @@ type timerCell struct {
 	arm func(w *world, lane string) (due base.Time, done func() int)
 }
 
-// timerCells are the kinds of S60 that there are. Deliveries of webhooks (E43) get theirs with them; events (E37) have no timers of their own: the
-// loop looks at the log every minute (TestE37_S60).
+// timerCells are the kinds of S60 that there are. Events (E37) have no timers of their own: the loop looks at the log every minute (TestE37_S60).
 var timerCells = []timerCell{
 	{name: "L19 executions by wake_at", label: "execution", arm: armDelays},
 	{name: "W36 pending waitpoints", label: "execution", arm: armWaitpoints},
@@ -50,6 +50,7 @@ var timerCells = []timerCell{
 	{name: "L140 follow-up work", label: "followup", arm: armFlows},
 	{name: "E8 best-effort frames", label: "frames", arm: armBestEffort},
 	{name: "U58 bulk jobs", label: "bulk", arm: armJobs},
+	{name: "E43 deliveries of webhooks", label: "webhook", arm: armDeliveries},
 }
 
 // each arms one row after the other, each in a commit of its own.
@@ -266,6 +267,22 @@ func armBestEffort(w *world, lane string) (base.Time, func() int) {
 		}
 		return gone
 	}
+}
+
+// armDeliveries makes deliveries whose receivers ask for an hour of patience, each of an endpoint of its own.
+func armDeliveries(w *world, lane string) (base.Time, func() int) {
+	w.receivers = w.listening(nil, w.e)
+	w.receivers.answers(func(context.Context, webhook.Request) webhook.Answer {
+		return webhook.Answer{Status: 503, RetryAfter: time.Hour}
+	})
+	each(func(i int) {
+		namespace := fmt.Sprint("hooked", i)
+		hook := w.hooked(namespace, fmt.Sprintf("https://%d.example/", i), submittedOnly)
+		w.submit(core.Submission{Namespace: namespace, Lane: lane})
+		eventually(w.t, "it has failed", func() bool { v := w.hook(hook.ID); return v.Queue.Retrying == 1 && v.Queue.Owner == "" })
+	})
+	w.receivers.answers(taken204)
+	return w.now().Add(base.Hour), func() int { return len(w.receivers.all()) - cellRows }
 }
 
 // bulkJobs is the kind of record that a bulk job has.

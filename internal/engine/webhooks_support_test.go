@@ -60,6 +60,13 @@ func (r *receivers) requests(url string) []webhook.Request {
 	return slices.DeleteFunc(slices.Clone(r.got), func(q webhook.Request) bool { return q.URL != url })
 }
 
+// all are the requests that all receivers got.
+func (r *receivers) all() []webhook.Request {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.got)
+}
+
 // kinds are the kinds of the events that a receiver got.
 func (r *receivers) kinds(url string) []string {
 	kinds := []string{}

@@ -84,12 +84,14 @@ func Open(ctx context.Context, on Store, cfg flowfabric.EngineConfig) (*flowfabr
 	if err != nil {
 		return nil, openError(err)
 	}
-	e, err := engine.Open(ctx, st, setup)
+	sender, sends := webhookSender(setup, targets)
+	e, err := engine.Open(ctx, st, setup, sends)
 	if err != nil {
+		sender.Close()
 		return nil, openError(errors.Join(err, st.Close()))
 	}
 	here := newEngine(e, st, cfg, settingsOf(cfg, on, e), on.Checks)
-	here.sendWebhooks(targets)
+	here.sender = sender
 	return flowfabric.NewClient(here.connection()), nil
 }
 

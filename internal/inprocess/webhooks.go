@@ -47,8 +47,10 @@ func listed[T any](all []T, text func(T) string) string {
 	return strings.Join(texts, ",")
 }
 
-// sendWebhooks has the engine send events to webhooks, at those addresses alone.
-func (e *Engine) sendWebhooks(targets webhook.Addresses) {
-	e.sender = webhooksend.New(webhooksend.Config{Addresses: targets, Clock: e.engine.Config().Clock})
-	e.engine.SetUpWebhooks(engine.WebhookSetup{Addresses: targets, Send: e.sender.Send, Envelope: service.Envelope})
+// webhookSender returns what sends webhooks to those addresses alone, and what has an engine send through it.
+func webhookSender(cfg engine.Config, targets webhook.Addresses) (*webhooksend.Sender, func(*engine.Engine)) {
+	sender := webhooksend.New(webhooksend.Config{Addresses: targets, Clock: cfg.Clock})
+	return sender, func(e *engine.Engine) {
+		e.SetUpWebhooks(engine.WebhookSetup{Addresses: targets, Send: sender.Send, Envelope: service.Envelope})
+	}
 }

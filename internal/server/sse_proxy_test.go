@@ -11,7 +11,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/flowfabric/flowfabric/embedded"
+	"github.com/flowfabric/flowfabric/internal/clock"
+	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/server"
 )
 
@@ -110,6 +114,43 @@ func TestE20_E36_what_is_pushed_forbids_proxies_to_buffer_store_and_compress(t *
 			if _, err := io.ReadFull(answer.Body, text); err != nil || string(text) != "retry: 2000\n" {
 				t.Errorf("%s begins with %q, %v", path, text, err)
 			}
+		}
+	}
+}
+
+func TestE20_E36_a_silent_answer_has_a_comment_every_15_seconds(t *testing.T) {
+	t.Parallel()
+	hands := clock.NewManual(time.Date(2031, 5, 17, 12, 0, 0, 0, time.UTC))
+	client, err := embedded.Open(engine.WithHooks(t.Context(), engine.Hooks{UnsafeDurability: true, Clock: hands}), sqliteStore(t), embedded.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := serveClient(t, client, server.Config{Open: true})
+	id := w.submitted(t)
+	for _, path := range []string{"/v1/events", "/v1/executions/" + url.PathEscape(id) + "/stream"} {
+		_, answer := w.stream(t, path, nil)
+		comments := make(chan string)
+		go func() {
+			defer close(comments)
+			for lines := bufio.NewScanner(answer.Body); lines.Scan(); {
+				if strings.HasPrefix(lines.Text(), ":") {
+					comments <- lines.Text()
+				}
+			}
+		}()
+		for range 3 {
+			eventually(t, "a comment", func() bool {
+				hands.TurnTo(hands.Now().Add(15 * time.Second)) // again if the reader did not wait yet
+				select {
+				case <-comments:
+					return true
+				default:
+					return false
+				}
+			})
+		}
+		_ = answer.Body.Close()
+		for range comments { // until the goroutine has ended
 		}
 	}
 }

@@ -18,7 +18,7 @@ var codeTexts = map[Code]CodeText{
 	"invalid_frame":          {"A frame has an invalid type, mode, content type or correlation id, or there are none or too many; current.index is its place.", "Correct the frame at that place."},
 	"invalid_patch":          {"A summary frame is not a JSON object.", "Send a merge patch (RFC 7396) as JSON in UTF-8."},
 	"patch_too_deep":         {"A summary patch is nested deeper than 16 levels.", "Send a flatter document."},
-	"invalid_webhook_url":    {"Webhooks may not be sent to this URL: it is not https, has a user name, a fragment or another port, or leads to an address that is not public.", "Use an https URL of a public host; the operator of the server can permit more with the settings that begin with --webhook."},
+	"invalid_webhook_url":    {"Webhooks may not be sent to this URL: it is not https, has a user name, a fragment or another port, or leads to an address that is not public.", "Use an https URL of a public host; settings of the server, such as webhook-allow-cidr, can permit more."},
 	"invalid_secret":         {"The secret of a webhook is not whsec_ and the base64 of 24 to 64 bytes.", "Omit it and let the server generate one."},
 	"invalid_kid":            {"The name of the signing key is misspelt or too long.", "Use 1 to 64 letters, digits, dots, underscores and hyphens."},
 	"invalid_secret_hex":     {"The secret is not 64 hexadecimal digits, or its bytes are all equal.", "Generate one with `openssl rand -hex 32`, or omit it and let the rotation generate one."},

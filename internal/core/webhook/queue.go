@@ -53,7 +53,8 @@ type Queue struct {
 	Slow         bool      `json:"slow,omitempty"` // one request at a time until the next success
 	FailingSince base.Time `json:"failing_since,omitzero"`
 	DeadSince    int       `json:"dead_since,omitempty"` // deliveries that have died since the last success
-	TimerAt      base.Time `json:"timer_at,omitzero"`    // of the earliest timer that stands
+	TimerAt      base.Time `json:"timer_at,omitzero"`    // of the earliest timer that stands for the end of the lease
+	DueTimer     base.Time `json:"due_timer,omitzero"`   // of the earliest timer that stands for a further attempt
 }
 
 // Pending is the number of deliveries that are not finished.

@@ -226,13 +226,18 @@ func (w *Webhooks) take(u *txn.Tx, id base.UUID, q *webhook.Queue) {
 	})
 }
 
-// armQueue makes sure that a timer of the queue fires at a time, or earlier.
-func armQueue(u *txn.Tx, id base.UUID, q *webhook.Queue, at base.Time) {
+// armQueue makes sure that a timer of the queue fires at a time, or earlier: where the lease ends, or where there is something to do.
+func armQueue(u *txn.Tx, id base.UUID, q *webhook.Queue, at base.Time) { arm(u, id, &q.TimerAt, at) }
+
+// armDue makes sure that a timer of the queue fires when the next attempt is due.
+func armDue(u *txn.Tx, id base.UUID, q *webhook.Queue, due base.Time) { arm(u, id, &q.DueTimer, due) }
+
+func arm(u *txn.Tx, id base.UUID, stands *base.Time, at base.Time) {
 	at = txn.RoundUp(at, txn.TimerGrid)
-	if q.TimerAt > u.Now && q.TimerAt <= at {
+	if *stands > u.Now && *stands <= at {
 		return
 	}
-	q.TimerAt = at
+	*stands = at
 	timer := u.TimerAt(timerQueues, at)
 	timer.Texts = append(timer.Texts, id.String())
 }

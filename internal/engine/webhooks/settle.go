@@ -309,7 +309,7 @@ func (t *settling) lease() {
 	case t.q.Queued > 0 || t.q.MayFill(): // the engine stops: another process goes on
 		armQueue(t.u, t.id, t.q, t.u.Now.Add(1))
 	case due != 0:
-		armQueue(t.u, t.id, t.q, base.Later(due, t.u.Now.Add(1)))
+		armDue(t.u, t.id, t.q, base.Later(due, t.u.Now.Add(1)))
 	}
 }
 

@@ -57,8 +57,10 @@ func (v *visit) Decide(u *txn.Tx) error {
 		return err
 	}
 	before := *q
-	if q.TimerAt <= u.Now {
-		q.TimerAt = 0
+	for _, stands := range []*base.Time{&q.TimerAt, &q.DueTimer} {
+		if *stands <= u.Now {
+			*stands = 0
+		}
 	}
 	due := v.due(u)
 	switch {
@@ -70,7 +72,7 @@ func (v *visit) Decide(u *txn.Tx) error {
 	case endpoint == nil || !endpoint.Active():
 	case q.Queued == 0 && !q.MayFill() && !due.Reached(u.Now):
 		if due != 0 {
-			armQueue(u, v.id, q, due)
+			armDue(u, v.id, q, due)
 		}
 	case v.w.mayTake(v.id, q):
 		v.w.take(u, v.id, q)
