@@ -69,8 +69,9 @@ POSTGRES ?= 14.23.0-beta.17 18.4.0-beta.17
 # MODULES are the modules beside the main one.
 MODULES := tools flowfabricprom bench/peers/river
 
-# Tests leave little behind and make much: with more room before each collection they spend a fifth less time.
-test quick race versions: export GOGC ?= 400
+# Tests leave little behind and make much: with room before each collection they spend a fifth less time. The limit is for those that keep much.
+test quick race versions: export GOGC ?= 1600
+test quick race versions: export GOMEMLIMIT ?= 2GiB
 # What one checkout has compiled serves another one, too; also where tests call go. What only a debugger reads takes half of the time of linking.
 test quick race versions: export GOFLAGS += -trimpath -ldflags=-s
 
@@ -82,12 +83,17 @@ TALLY := bin/tally
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
+# PROGRAM is flowfabric, built once for all tests that run it.
+PROGRAM := bin/flowfabric
+
 # Groups start in this order, two at a time, so that one computes while tests of the other wait; those that compute most come first, and the
-# last ones are short. What all of them import is compiled before: two groups would compile it twice.
+# last ones are short. What all of them import is compiled before, because two groups would compile it twice; list compiles everything and links
+# nothing, and reports what cannot be compiled.
 .PHONY: test
 test: $(TALLY) modules ## all tests on every store, the concurrent code under the race detector too
-	@go build ./...
-	@$(PGCLUSTER) $(TALLY) -at-once=2 -names=bin/tests.txt \
+	@go list -export ./... >/dev/null
+	@go build -o $(PROGRAM) ./cmd/flowfabric
+	@FLOWFABRIC_TEST_PROGRAM=$(CURDIR)/$(PROGRAM) $(PGCLUSTER) $(TALLY) -at-once=2 -names=bin/tests.txt \
 		   $(LEAN) $(BOUNDS) -skip '$(VOLUME)|$(SHARED_ON_POSTGRES)' $(ENGINE) \
 		-- $(LEAN) $(BOUNDS) -p 2 $(OTHERS) \
 		-- $(DETECTED) $(BOUNDS) -run '$(SHARED)' -skip '$(VOLUME)|$(RULED_ON_SQLITE)' $(ENGINE) \
@@ -146,7 +152,7 @@ fuzz: ## send the server REQUESTS (50000) drawn from its document, fuzz the docu
 # EXPLORED are the packages with random tests (internal/testseed), with the tests to run where most of a package is not random.
 EXPLORED := ./test/model ./test/apifuzz ./test/cluster ./test/crash='TestLI19_' \
 	./internal/engine='TestE33_readers|TestFI3_FI5|TestFI1_to|TestSC2_|TestSI1_SI2' \
-	./internal/core ./internal/core/condition ./internal/core/eventdata ./internal/core/keyring ./internal/core/stream ./internal/jsonx ./internal/wire ./internal/store ./internal/store/memory='TestConformance$$' ./internal/store/sqlite='TestConformance$$' ./internal/store/postgres='TestConformance$$' \
+	./internal/core ./internal/core/collect ./internal/core/condition ./internal/core/eventdata ./internal/core/keyring ./internal/core/schedule ./internal/core/schedule/zone ./internal/core/stream ./internal/core/unique ./internal/jsonx ./internal/wire ./internal/store ./internal/store/memory='TestConformance$$' ./internal/store/sqlite='TestConformance$$' ./internal/store/postgres='TestConformance$$' \
 	.='TestU9_payloads|TestU89_a_flow|TestU32_a_policy|_json_'
 
 .PHONY: explore

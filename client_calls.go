@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/api"
+	"github.com/flowfabric/flowfabric/internal/backoff"
 	"github.com/flowfabric/flowfabric/internal/calls"
 	"github.com/flowfabric/flowfabric/internal/mint"
 	"github.com/flowfabric/flowfabric/internal/transport"
@@ -111,7 +112,9 @@ func (c *Client) execution(ctx context.Context, id ID, wait time.Duration) (*Exe
 //
 // Codes: execution_not_found.
 func (c *Client) Wait(ctx context.Context, id ID) (*Execution, error) {
+	var idle backoff.Idle
 	for {
+		began := c.conn.Clock.Now()
 		x, err := c.execution(ctx, id, calls.LongPoll)
 		switch {
 		case ctx.Err() != nil:
@@ -119,6 +122,7 @@ func (c *Client) Wait(ctx context.Context, id ID) (*Execution, error) {
 		case err != nil || x.Status.Terminal():
 			return x, err
 		}
+		idle.Pause(ctx, c.conn.Clock, began, calls.LongPoll)
 	}
 }
 

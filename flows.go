@@ -7,6 +7,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/flowfabric/flowfabric/internal/backoff"
 	"github.com/flowfabric/flowfabric/internal/calls"
 
 	"github.com/flowfabric/flowfabric/api"
@@ -130,7 +131,9 @@ func (f Flows) get(ctx context.Context, id ID, wait time.Duration) (*FlowView, e
 
 // Wait returns the flow once it has ended, with any outcome. It waits as long as ctx allows. Codes: flow_not_found.
 func (f Flows) Wait(ctx context.Context, id ID) (*FlowView, error) {
+	var idle backoff.Idle
 	for {
+		began := f.clock.Now()
 		flow, err := f.get(ctx, id, calls.LongPoll)
 		switch {
 		case ctx.Err() != nil:
@@ -138,6 +141,7 @@ func (f Flows) Wait(ctx context.Context, id ID) (*FlowView, error) {
 		case err != nil || flow.State.Terminal():
 			return flow, err
 		}
+		idle.Pause(ctx, f.clock, began, calls.LongPoll)
 	}
 }
 
@@ -283,8 +287,10 @@ func (f Flows) Cancel(ctx context.Context, id ID, c FlowCancel) (api.FlowCancelP
 		return api.FlowCancelProgress{}, calls.Refuse(base.CodeInvalidArgument, "a wait of %s", c.Wait).At("wait_ms", "give 0 to 5 minutes")
 	}
 	until := f.clock.Now().Add(c.Wait)
+	var idle backoff.Idle
 	for key := c.RequestKey; ; key = "" { // the later calls are separate ones: they report the progress (F52)
-		left := max(until.Sub(f.clock.Now()), 0)
+		began := f.clock.Now()
+		left := max(until.Sub(began), 0)
 		piece := left
 		if c.Progress != nil {
 			piece = min(left, cancelLook)
@@ -294,6 +300,9 @@ func (f Flows) Cancel(ctx context.Context, id ID, c FlowCancel) (api.FlowCancelP
 			return progress, err
 		}
 		c.Progress(progress)
+		if !idle.Pause(ctx, f.clock, began, piece) {
+			return progress, fmt.Errorf("flowfabric: cancelling %s: %w", id, context.Cause(ctx))
+		}
 	}
 }
 

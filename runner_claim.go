@@ -40,6 +40,7 @@ type claimer struct {
 	need  atomic.Int64  // number of free slots that it waits for; 0: it does not wait
 	freed chan struct{} // signals that slots are free
 	flows chan struct{} // of a brief claimer: signals that another claimer got work; nil: the claimer is not brief
+	idle  backoff.Idle
 }
 
 // newClaimers makes the claimers. Kinds with a bound of their own are claimed by a single claimer.
@@ -163,8 +164,19 @@ func (c *claimer) round(ctx, calls context.Context, free int) (got, asked int, e
 	if c.flows != nil {
 		wait = min(wait, briefWait)
 	}
+	await := func(calls context.Context, kinds []string, most int) error {
+		began := r.clock.Now()
+		err := claim(calls, kinds, most, wait)
+		switch {
+		case got > 0:
+			c.idle.News()
+		case err == nil:
+			c.idle.Pause(ctx, r.clock, began, wait)
+		}
+		return err
+	}
 	if len(r.limited) == 0 {
-		err = claim(calls, r.open, free, wait)
+		err = await(calls, r.open, free)
 		return got, asked, err
 	}
 	kinds, narrowest := r.open, free
@@ -189,7 +201,7 @@ func (c *claimer) round(ctx, calls context.Context, free int) (got, asked int, e
 	asked = 0
 	waiting, stop := r.untilRoom(calls, kinds)
 	defer stop()
-	err = claim(waiting, kinds, narrowest, wait)
+	err = await(waiting, kinds, narrowest)
 	if err != nil && waiting.Err() != nil && ctx.Err() == nil {
 		return 0, narrowest, nil // a kind has room again; a claim with the same key returns what was claimed nevertheless (L117)
 	}

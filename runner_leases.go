@@ -304,7 +304,9 @@ func (r *runner) withoutFeed(err error) bool {
 
 // follow processes the events of one feed from a position on.
 func (r *runner) follow(ctx context.Context, filter ops.EventFilter, after string) {
+	var idle backoff.Idle
 	for try := 0; ctx.Err() == nil; {
+		began := r.clock.Now()
 		page, err := r.client.Events().Read(ctx, ops.ReadOptions{EventFilter: filter, After: after, Limit: feedPageSize, Wait: feedPiece})
 		_ = r.meter.called(ctx, err)
 		switch {
@@ -322,6 +324,11 @@ func (r *runner) follow(ctx context.Context, filter ops.EventFilter, after strin
 		try, after = 0, page.Next
 		for i := range page.Events {
 			r.hear(&page.Events[i])
+		}
+		if len(page.Events) == 0 && page.AtEnd {
+			idle.Pause(ctx, r.clock, began, feedPiece)
+		} else {
+			idle.News()
 		}
 	}
 }

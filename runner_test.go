@@ -117,6 +117,7 @@ type scriptedWork struct {
 	do    func(item api.WorkItem) error
 	lose  func(r api.ClaimRequest) bool                          // the answer to the claim is lost; the same claim again gets it
 	hold  func(ctx context.Context, nth int, r api.ClaimRequest) // returns when the claim may be served
+	stops bool                                                   // claims for which there is nothing are answered at once
 
 	mu     sync.Mutex
 	lost   map[string][]*api.Claimed // by request key
@@ -168,6 +169,9 @@ func (w *scriptedWork) claim(ctx context.Context, r api.ClaimRequest) (api.Claim
 		}
 	}
 	w.mu.Unlock()
+	if len(tasks) == 0 && w.stops {
+		return api.ClaimAnswer{}, nil
+	}
 	if len(tasks) == 0 {
 		<-ctx.Done()
 		return api.ClaimAnswer{}, context.Cause(ctx)

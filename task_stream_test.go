@@ -153,6 +153,38 @@ func TestU134_who_follows_hears_what_is_written_while_the_handler_runs(t *testin
 	})
 }
 
+func TestE17_a_follower_of_the_latest_attempt_waits_until_one_begins(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, w *world) {
+		latest := ops.LatestAttempt
+		run, heard := w.told(t), make(chan []string, 1)
+		go func() {
+			var got []string
+			for frame, err := range w.Streams().Follow(inTime(t), run.ID(), ops.FollowOptions{Attempt: &latest}) {
+				if err != nil {
+					t.Error(err)
+				}
+				got = append(got, frame.Type+" "+string(frame.Payload.Data))
+			}
+			heard <- got
+		}()
+		never := w.told(t, flowfabric.SubmitOptions{Delay: time.Hour})
+		must[*flowfabric.Execution](t)(w.Cancel(inTime(t), never.ID(), "no more"))
+		for _, err := range w.Streams().Follow(inTime(t), never.ID(), ops.FollowOptions{Attempt: &latest}) {
+			if flowfabric.CodeOf(err) != "attempt_not_found" {
+				t.Errorf("without an attempt: %v", err)
+			}
+		}
+		w.telling(t, func(_ context.Context, _ *flowfabric.Task, out *flowfabric.StreamWriter) (string, error) {
+			fmt.Fprint(out, "hi")
+			return "", nil
+		})
+		if got := <-heard; !slices.Equal(got, []string{"data hi", "attempt_closed "}) {
+			t.Errorf("heard %q", got)
+		}
+	})
+}
+
 func TestU152_a_reader_who_clears_at_each_attempt_sees_no_text_twice(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, w *world) {

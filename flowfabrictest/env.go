@@ -64,8 +64,8 @@ type Env struct {
 }
 
 // New opens an environment that is closed at the end of the test. The test then fails if goroutines are left behind or an
-// execution is in a state that it cannot leave; a failed test prints the timeline of every unfinished execution. It accepts at
-// most one Config.
+// execution is in a state that it cannot leave; a failed test prints the timeline of every unfinished execution. Webhooks may reach this
+// host, by http on any port. It accepts at most one Config.
 func New(tb testing.TB, cfg ...Config) *Env {
 	tb.Helper()
 	if len(cfg) > 1 {

@@ -75,7 +75,9 @@ func (e Events) Follow(ctx context.Context, o ...ReadOptions) iter.Seq2[api.Even
 			return
 		}
 		options.Wait = followPiece
+		var idle backoff.Idle
 		for try := 0; ctx.Err() == nil; {
+			began := e.clock.Now()
 			page, err := e.Read(ctx, options)
 			switch {
 			case ctx.Err() != nil:
@@ -94,6 +96,11 @@ func (e Events) Follow(ctx context.Context, o ...ReadOptions) iter.Seq2[api.Even
 				}
 			}
 			try, options.After = 0, page.Next
+			if len(page.Events) == 0 && page.AtEnd {
+				idle.Pause(ctx, e.clock, began, followPiece)
+			} else {
+				idle.News()
+			}
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/backoff"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/transport"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -20,7 +21,7 @@ import (
 type FollowOptions struct {
 	FrameFilter
 	All     bool   // every attempt in order; else the newest one, and each newer one from its start
-	Attempt *int   // only this attempt, by its index or LatestAttempt; nil: as All says
+	Attempt *int   // only this attempt, by its index or LatestAttempt, for which Follow waits if there is none; nil: as All says
 	After   string // the id of the last frame that was seen; "": the start
 	NoWait  bool   // end after what there is now; an interruption of the store is then an error
 }
@@ -43,6 +44,7 @@ func (s Streams) Follow(ctx context.Context, id api.ID, o ...FollowOptions) iter
 			yield(api.Frame{}, err)
 			return
 		}
+		var idle backoff.Idle
 		for try := 0; ctx.Err() == nil; {
 			began := s.clock.Now()
 			page, done, err := next(ctx)
@@ -62,14 +64,14 @@ func (s Streams) Follow(ctx context.Context, id api.ID, o ...FollowOptions) iter
 					return
 				}
 			}
+			try = 0
 			switch {
 			case done || options.NoWait && page.AtEnd:
 				return
-			case len(page.Frames) == 0 && page.AtEnd && s.clock.Now().Sub(began) < followPiece/2:
-				backoff.Pause(ctx, s.clock, backoff.Delay(try)) // a server that stops does not wait
-				try++
+			case len(page.Frames) == 0 && page.AtEnd:
+				idle.Pause(ctx, s.clock, began, followPiece)
 			default:
-				try = 0
+				idle.News()
 			}
 		}
 	}
@@ -84,14 +86,22 @@ func (s Streams) following(path wire.ByID, o *FollowOptions) (pages, error) {
 		wait = 0
 	}
 	if o.Attempt == nil {
-		return s.attempts(path, o, wait), nil
+		return s.attempts(path, o, wait, calls.FullPage), nil
 	}
 	n, err := attemptNamed(*o.Attempt)
 	if err != nil {
 		return nil, err
 	}
 	one := &oneAttempt{n: n, after: o.After}
+	first := s.attempts(path, &FollowOptions{}, wait, 1)
 	return func(ctx context.Context) (api.FramePage, bool, error) {
+		if one.n == latest && !o.NoWait {
+			began, page, err := firstAttempt(ctx, first)
+			if err != nil || began == "" {
+				return page, false, err
+			}
+			one.n = began
+		}
 		request := &wire.ReadStreamRequest{ByID: path, N: one.n, WaitFields: waitingFor(wait), FrameFields: o.fields(one.after, calls.FullPage)}
 		page, err := transport.Call(ctx, s.via, wire.ReadStream, request, transport.Options{Wait: wait})
 		if err != nil {
@@ -101,14 +111,32 @@ func (s Streams) following(path wire.ByID, o *FollowOptions) (pages, error) {
 	}, nil
 }
 
+// firstAttempt returns the index of the newest attempt, or waits for it; "" with an empty page: there is none yet. If there is none at the end of the
+// execution, next reads nothing of it any more: attempt_not_found.
+func firstAttempt(ctx context.Context, next pages) (index string, empty api.FramePage, err error) {
+	page, done, err := next(ctx)
+	if err != nil {
+		return "", page, err
+	}
+	for _, frame := range page.Frames {
+		if frame.Type == api.AttemptStarted {
+			return strconv.Itoa(frame.Attempt), api.FramePage{}, nil
+		}
+	}
+	if done {
+		return "", page, calls.Refuse(base.CodeAttemptNotFound, "the execution ended before it had an attempt")
+	}
+	return "", api.FramePage{Next: page.Next, AtEnd: page.AtEnd}, nil
+}
+
 // attempts follows the attempts of an execution.
-func (s Streams) attempts(path wire.ByID, o *FollowOptions, wait time.Duration) pages {
+func (s Streams) attempts(path wire.ByID, o *FollowOptions, wait time.Duration, limit int) pages {
 	follow, after := "latest", o.After
 	if o.All {
 		follow = "all"
 	}
 	return func(ctx context.Context) (api.FramePage, bool, error) {
-		request := &wire.FollowStreamsRequest{ByID: path, Follow: follow, WaitFields: waitingFor(wait), FrameFields: o.fields(after, calls.FullPage)}
+		request := &wire.FollowStreamsRequest{ByID: path, Follow: follow, WaitFields: waitingFor(wait), FrameFields: o.fields(after, limit)}
 		page, err := transport.Call(ctx, s.via, wire.FollowStreams, request, transport.Options{Wait: wait})
 		if err != nil {
 			return api.FramePage{}, false, err

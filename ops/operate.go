@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/api"
+	"github.com/flowfabric/flowfabric/internal/backoff"
 	"github.com/flowfabric/flowfabric/internal/calls"
+	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/transport"
 	"github.com/flowfabric/flowfabric/internal/wire"
@@ -17,7 +19,10 @@ import (
 
 // Operate is the group of operator commands on executions. Each of them may return execution_not_found, precondition_failed
 // (Expect) and idempotency_conflict (the request key was used for another command).
-type Operate struct{ via transport.Transport }
+type Operate struct {
+	via   transport.Transport
+	clock clock.Clock // used by WaitBulk to pause while a server does not wait
+}
 
 // Replay runs a finished execution again, with a new attempt; of a member of a flow, ReplayOptions.Cascade selects the dependent
 // members that run again with it. A flow that had completed or failed is open again afterwards.
@@ -223,7 +228,9 @@ const jobRuns = "running"
 
 // WaitBulk returns the job when it is done or stopped. It waits as long as ctx allows. Codes: job_not_found.
 func (p Operate) WaitBulk(ctx context.Context, jobID string) (*api.BulkJob, error) {
+	var idle backoff.Idle
 	for {
+		began := p.clock.Now()
 		job, err := p.job(ctx, jobID, calls.LongPoll)
 		switch {
 		case ctx.Err() != nil:
@@ -231,6 +238,7 @@ func (p Operate) WaitBulk(ctx context.Context, jobID string) (*api.BulkJob, erro
 		case err != nil || job.State != jobRuns:
 			return job, err
 		}
+		idle.Pause(ctx, p.clock, began, calls.LongPoll)
 	}
 }
 

@@ -16,7 +16,7 @@ func On(c transport.Connection) Groups { return Groups{c} }
 func (g Groups) Executions() Executions { return Executions{g.conn} }
 
 // Operate returns the calls of operators on executions.
-func (g Groups) Operate() Operate { return Operate{g.conn} }
+func (g Groups) Operate() Operate { return Operate{g.conn, g.conn.Clock} }
 
 // Waitpoints returns the calls on waitpoints.
 func (g Groups) Waitpoints() Waitpoints { return Waitpoints{g.conn} }

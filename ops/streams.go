@@ -53,12 +53,15 @@ func (s Streams) Read(ctx context.Context, id api.ID, attempt int, o ...FramesOp
 	return calls.Value(transport.Call(ctx, s.via, wire.ReadStream, request, transport.Options{Wait: wait}))
 }
 
+// latest names the newest attempt in a path.
+const latest = "latest"
+
 func attemptNamed(index int) (string, error) {
 	switch {
 	case index < LatestAttempt:
 		return "", calls.Refuse(base.CodeInvalidArgument, "%d is not an index", index).At("n", "use an index from 0 on, or LatestAttempt")
 	case index == LatestAttempt:
-		return "latest", nil
+		return latest, nil
 	default:
 		return strconv.Itoa(index), nil
 	}
@@ -83,7 +86,7 @@ func (f FrameFilter) fields(after string, limit int) wire.FrameFields {
 // SummaryOptions say which summary document is read.
 type SummaryOptions struct {
 	Attempt *int          // its index; nil: the newest one
-	Above   int64         // with a wait: answer once the version is above this number
+	Above   int64         // with a wait: answer once the version is above this number; of the newest attempt, also if it is that of another attempt
 	Wait    time.Duration // at most a minute
 }
 

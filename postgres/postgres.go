@@ -73,7 +73,7 @@ func open(ctx context.Context, url string, pool *pgxpool.Pool, cfg []Config) (*f
 		Open: func(ctx context.Context, o inprocess.StoreOptions) (store.Store, error) {
 			c := postgres.Config{
 				Schema: options.Schema, Program: o.Program, Pool: pool,
-				DirectURL: options.DirectURL, PoolSize: options.PoolSize, Timeout: options.Timeout,
+				DirectURL: options.DirectURL, PoolSize: options.PoolSize, Timeout: cmp.Or(options.Timeout, o.Timeout),
 				Migrate: o.Migrate.String(), UnsafeDurability: o.UnsafeDurability, Logger: o.Logger, Clock: o.Clock,
 			}
 			if o.Clock != nil {

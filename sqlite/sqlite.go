@@ -32,7 +32,7 @@ func Open(ctx context.Context, path string, cfg ...Config) (*flowfabric.Client, 
 	}
 	return inprocess.Open(ctx, inprocess.Store{
 		Open: func(ctx context.Context, o inprocess.StoreOptions) (store.Store, error) {
-			c := sqlite.Config{UnsafeDurability: o.UnsafeDurability, Migrate: o.Migrate.String(), Logger: o.Logger}
+			c := sqlite.Config{UnsafeDurability: o.UnsafeDurability, Migrate: o.Migrate.String(), Logger: o.Logger, BusyTimeout: o.Timeout}
 			if o.Clock != nil {
 				c.Clock = o.Clock.Now
 			}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -217,7 +218,8 @@ func (p *streamsPlan) readShort(ctx context.Context, t *trial, v *voice, name st
 	return nil
 }
 
-// beside works off a backlog alone, and then beside attempts that talk.
+// beside works off a backlog alone, and then beside attempts that talk. As the writer of a worker does, an attempt sends together what it had to say while its
+// last call was under way.
 func (p *streamsPlan) beside(ctx context.Context, t *trial) error {
 	const talkEvery = 100 * time.Millisecond
 	cycle := &cyclePlan{N: p.Backlog, Workers: 16, Batch: 500, Drain: true}
@@ -232,19 +234,20 @@ func (p *streamsPlan) beside(ctx context.Context, t *trial) error {
 	}
 	talkCtx, stop := context.WithCancel(ctx)
 	talking, talkCtx := errgroup.WithContext(talkCtx)
-	frame := []flowfabric.NewFrame{{Payload: flowfabric.Bytes(bytes.Repeat([]byte{'x'}, p.FrameSize), "")}}
+	frames := slices.Repeat([]flowfabric.NewFrame{{Payload: flowfabric.Bytes(bytes.Repeat([]byte{'x'}, p.FrameSize), "")}}, 256)
 	began := time.Now()
 	for i, v := range talkers {
 		talking.Go(func() error {
 			next := began.Add(talkEvery * time.Duration(i) / time.Duration(len(talkers)))
 			for pause(talkCtx, time.Until(next)) == nil {
-				switch err := v.say(talkCtx, frame); {
+				due := min(1+int(time.Since(next)/talkEvery), len(frames))
+				switch err := v.say(talkCtx, frames[:due]); {
 				case talkCtx.Err() != nil:
 					return nil
 				case err != nil:
 					return err
 				}
-				next = next.Add(talkEvery)
+				next = next.Add(time.Duration(due) * talkEvery)
 			}
 			return nil
 		})

@@ -38,6 +38,11 @@ func TestU169_a_stream_on_a_terminal_is_dimmed_marked_and_cannot_control_it(t *t
 	if strings.Contains(plain.text(), "\x1b") || !strings.Contains(plain.text(), "careful\r\n--- attempt 0 ended: failure\r\n") {
 		t.Errorf("%q", plain.text())
 	}
+	asJSON := e.onTerminal(t, fmt.Sprintf("flowfabric tail %s --no-follow --json", id))
+	asJSON.exits(0)
+	if text := asJSON.text(); strings.ContainsAny(text, "\u202e\x1b") || !strings.Contains(text, `\u202e`) {
+		t.Errorf("%q", text)
+	}
 	piped := e.onTerminal(t, fmt.Sprintf(`sh -c "flowfabric tail %s --no-follow 2> marks | base64 -w 0"`, id))
 	piped.shows(regexp.QuoteMeta(base64.StdEncoding.EncodeToString([]byte("10%\r20% \x1b[2J\u202ecareful"))))
 	piped.exits(0)

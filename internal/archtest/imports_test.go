@@ -137,6 +137,7 @@ var rooms = []room{
 	{path: "test", may: []string{"*"}, reason: "end-to-end and crash tests look at everything"},
 	{path: "internal/hint", stdlib: true, reason: "it writes texts and must not care which"},
 	{path: "internal/aptget", stdlib: true, reason: "it calls apt-get and must not care for whom"},
+	{path: "internal/binary", stdlib: true, reason: "it builds the program and must not know what that does"},
 	{path: "internal/pagetest", stdlib: true, reason: "it compares a file with a text"},
 	{path: "internal/pgtest/migrated", may: []string{"internal/pgtest", "internal/store/postgres"}, reason: "it fills the databases of a private server and starts none"},
 	{path: "internal/pgtest", may: []string{"internal/aptget"}, reason: "it starts a database and must be usable by tests of every package"},

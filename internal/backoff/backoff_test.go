@@ -2,6 +2,7 @@ package backoff_test
 
 import (
 	"context"
+	"runtime"
 	"testing"
 	"time"
 
@@ -22,6 +23,49 @@ func TestU132_pauses_double_up_to_the_longest_and_are_never_none(t *testing.T) {
 	}
 	if d := backoff.Spread(0); d <= 0 {
 		t.Errorf("a pause of up to nothing is %v", d)
+	}
+}
+
+func TestU18_a_loop_pauses_longer_from_answer_to_answer_that_brings_nothing_at_once(t *testing.T) {
+	t.Parallel()
+	hands := clock.NewManual(time.Unix(0, 0))
+	var idle backoff.Idle
+	longest := func(tries int) (most time.Duration) {
+		for range tries {
+			began := hands.Now()
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				idle.Pause(t.Context(), hands, began, 30*time.Second)
+			}()
+			for ended := false; !ended; {
+				if at, waits := hands.Next(); waits {
+					hands.TurnTo(at)
+				}
+				select {
+				case <-done:
+					ended = true
+				default:
+					runtime.Gosched()
+				}
+			}
+			most = max(most, hands.Now().Sub(began))
+		}
+		return most
+	}
+	if first := longest(1); first <= 0 || first > backoff.First {
+		t.Errorf("the first pause is %v", first)
+	}
+	if later := longest(40); later <= backoff.First || later > backoff.Longest {
+		t.Errorf("the longest pause is %v", later)
+	}
+	idle.News()
+	if first := longest(1); first <= 0 || first > backoff.First {
+		t.Errorf("the first pause after news is %v", first)
+	}
+	before := hands.Now()
+	if idle.Pause(t.Context(), hands, before.Add(-time.Second), 30*time.Second); !hands.Now().Equal(before) {
+		t.Error("a call that did wait is followed by a pause")
 	}
 }
 

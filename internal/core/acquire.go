@@ -65,7 +65,7 @@ func (x *Execution) Acquire(fx *Effects, a Acquisition) Acquired {
 func (x *Execution) takeAttempt(fx *Effects, a Acquisition) Acquired {
 	switch x.Next {
 	case NextResume:
-		x.Attempt.State = AttemptStarted
+		x.Attempt.State, x.Attempt.UsageBefore = AttemptStarted, x.Attempt.Usage
 		return Acquired{How: howResumed, ResumedFrom: x.Attempt.Interruption}
 	case NextReclaim:
 		lineage := x.reclaimLineage()

@@ -4,8 +4,9 @@
 // goroutines and imports only the standard library: identifiers, time and randomness are arguments. Stores keep the records and the engine connects
 // the two; neither makes decisions that belong here. Rule numbers in comments (L14, S20, ...) are those of the specification; tests cite them.
 //
-// Four packages lie below it, and none of them knows an execution: base (ids, time, errors, codes, bounds), keyring (signing keys, tokens, API keys),
-// condition (when a suspended execution resumes) and eventdata (the data of events). Core itself is one aggregate and stays flat. Its files, by the
+// Eight packages lie below it, and none of them knows an execution: base (ids, time, errors, codes, bounds), keyring (signing keys, tokens, API keys),
+// condition (when a suspended execution resumes), eventdata (the data of events), stream (frames of attempts), schedule (work that starts by the
+// clock), unique (submits of one key) and collect (submits that become one execution). Core itself is one aggregate and stays flat. Its files, by the
 // beginnings of their names:
 //
 //   - execution, status, public_state, transitions, derive, timers, clock_step, events: the record, its lifecycle and what each change emits

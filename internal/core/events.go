@@ -42,6 +42,9 @@ func addExit(b *eventdata.Builder, held heldLease) {
 	b.Str(eventdata.FieldInstanceID, held.instanceID)
 	b.Num(eventdata.FieldHeldMS, held.heldMS)
 	b.Shut()
+	if len(held.usage) > 0 {
+		b.Raw(eventdata.FieldUsage, amountsText(held.usage))
+	}
 	b.FlagIf(eventdata.FieldLate, held.late)
 }
 
@@ -59,6 +62,9 @@ func (x *Execution) emitSubmitted(fx *Effects) {
 	o.Num(eventdata.FieldPriority, int64(x.Priority))
 	o.Moment(eventdata.FieldDelayUntil, x.DelayUntil)
 	o.Moment(eventdata.FieldDeadlineAt, x.DeadlineAt)
+	if x.Member != nil {
+		o.StrIf(eventdata.FieldName, x.Member.Name)
+	}
 	o.IDIf(eventdata.FieldParentID, x.ParentID)
 	addPayload(&o, eventdata.FieldInput, &x.Input)
 	x.emit(fx, "execution.submitted", &o)
@@ -130,10 +136,11 @@ func (x *Execution) emitLeaseExpired(fx *Effects, held heldLease, cause string) 
 	x.emitFor(fx, held.instanceID, "lease.expired", &o)
 }
 
-func (x *Execution) emitLeaseRevoked(fx *Effects, held heldLease, by, reason string) {
+func (x *Execution) emitLeaseRevoked(fx *Effects, held heldLease, c *RevokeCommand) {
 	var o eventdata.Builder
-	o.Str(eventdata.FieldBy, by)
-	o.StrIf(eventdata.FieldReason, reason)
+	o.Str(eventdata.FieldBy, c.By)
+	o.StrIf(eventdata.FieldReason, c.Reason)
+	o.StrIf(eventdata.FieldHandTo, c.HandTo)
 	addExit(&o, held)
 	x.emitFor(fx, held.instanceID, "lease.revoked", &o)
 }

@@ -166,6 +166,7 @@ type Attempt struct {
 	InterruptAt  base.Time
 	Lineage      *Lineage         // nil for the initial attempt
 	Usage        map[string]int64 // meters of this attempt (B18); replaced, never changed in place
+	UsageBefore  map[string]int64 // what Usage was when the newest lease of this attempt began
 }
 
 // Lineage states what an attempt follows (L28).

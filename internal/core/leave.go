@@ -24,7 +24,8 @@ type heldLease struct {
 	workerID   string
 	instanceID string
 	heldMS     base.Millis
-	late       bool // lease.expired has already reported the end
+	late       bool             // lease.expired has already reported the end
+	usage      map[string]int64 // what was metered under the lease (B18); nil if nothing was
 }
 
 // leave is the only way out of running (L15). It ends the lease, writes last lease and lease history, stops the attempt clock, settles the budget
@@ -34,7 +35,7 @@ func (x *Execution) leave(fx *Effects, e exit) heldLease {
 	record := x.leaseRecord(fx, e)
 	held := heldLease{
 		epoch: record.Epoch, leaseID: record.LeaseID, workerID: record.WorkerID, instanceID: record.InstanceID,
-		heldMS: record.EndedAt.Sub(record.AcquiredAt), late: record.Late,
+		heldMS: record.EndedAt.Sub(record.AcquiredAt), late: record.Late, usage: x.Attempt.leaseUsage(),
 	}
 	if e.lapse != nil {
 		held.heldMS = e.lapse.EndedAt.Sub(e.lapse.AcquiredAt)

@@ -133,7 +133,8 @@ func (x *Execution) ReleaseHold(fx *Effects, reason string) (changed bool, err e
 type RevokeCommand struct {
 	By     string
 	Reason string
-	Hold   bool // hold x first, so that it is not taken over
+	Hold   bool   // hold x first, so that it is not taken over
+	HandTo string // the instance that x is to be handed to, for the event; "": none
 }
 
 // RevokeAnswer is the answer to revoke; the lease is the one that was revoked, now or before.
@@ -159,7 +160,7 @@ func (x *Execution) Revoke(fx *Effects, c RevokeCommand) (RevokeAnswer, error) {
 	held := x.leave(fx, exit{end: EndRevoked, state: AttemptInterrupted, interruption: InterruptedLeaseRevoked})
 	x.Next = NextReclaim
 	x.gate(fx.Now)
-	x.emitLeaseRevoked(fx, held, c.By, c.Reason)
+	x.emitLeaseRevoked(fx, held, &c)
 	return RevokeAnswer{Outcome: "revoked", LeaseID: held.leaseID, Epoch: held.epoch}, nil
 }
 

@@ -124,6 +124,23 @@ func (x *Execution) Meters() map[string]int64 {
 // Meters returns the totals of the attempt by dimension (B18); nil if nothing was used.
 func (a *Attempt) Meters() map[string]int64 { return withWall(a.Usage, a.RunningMS) }
 
+// leaseUsage returns what was metered under the newest lease of the attempt, by dimension; nil if nothing was.
+func (a *Attempt) leaseUsage() map[string]int64 {
+	if len(a.UsageBefore) == 0 {
+		return a.Usage
+	}
+	var usage map[string]int64
+	for name, amount := range a.Usage {
+		if more := amount - a.UsageBefore[name]; more > 0 {
+			if usage == nil {
+				usage = make(map[string]int64, len(a.Usage))
+			}
+			usage[name] = more
+		}
+	}
+	return usage
+}
+
 // withWall adds the time of the last attempt, which is stored separately so that work without reports needs no map. The time of earlier attempts is
 // in the meters of the execution.
 func withWall(meters map[string]int64, running base.Millis) map[string]int64 {

@@ -23,6 +23,9 @@ func (w *world) livesAtRandom(random *rand.Rand) (all []base.GivenID) {
 		}
 		all = append(all, w.submit(s))
 	}
+	w.submitFlow(core.FlowSubmission{Kind: "line", Nodes: []core.FlowNode{
+		{Name: "a", Kind: "k", Lane: "l0"}, {Name: "b", Kind: "k", Lane: "l1"}, {Name: "c", Kind: "k", Lane: "l0", After: []string{"a", "b"}},
+	}})
 	r := ask()
 	r.Lanes = []string{"l0", "l1"}
 	for range 40 {
@@ -178,6 +181,16 @@ func drawFilter(random *rand.Rand, from engine.LoggedEvent) (f engine.EventFilte
 	if chosen() && !from.ExecutionID.IsZero() {
 		f.ExecutionID = ptr(from.ExecutionID.Given())
 		parts = append(parts, func(ev engine.LoggedEvent) bool { return ev.ExecutionID == from.ExecutionID })
+	}
+	if chosen() && !from.FlowID.IsZero() {
+		f.FlowID = ptr(from.FlowID.Given())
+		parts = append(parts, func(ev engine.LoggedEvent) bool { return ev.FlowID == from.FlowID || ev.RootFlowID == from.FlowID })
+	}
+	if outcome := from.Data.Text("outcome"); chosen() && outcome != "" {
+		f.Outcome = outcome
+		parts = append(parts, func(ev engine.LoggedEvent) bool {
+			return ev.Kind == "execution.completed" && ev.Data.Text("outcome") == outcome
+		})
 	}
 	if chosen() && from.Class != nil {
 		f.Lane = from.Class.Lane

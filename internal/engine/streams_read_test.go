@@ -213,6 +213,8 @@ func TestE18_E19_E21_EI7_a_follower_is_sent_the_newest_attempt_with_its_marks(t 
 		next := w.claim()
 		w.says(next, spoken("e"))
 		same(t, "resumed with a cursor of the older attempt (E19)", w.follows(w.follower(id, engine.FollowRequest{After: "0-3"})), []string{"1-0 started retry over 0", "1-1 e"})
+		same(t, "with that of its last frame (E18)", w.follows(w.follower(id, engine.FollowRequest{After: "0-4"})),
+			[]string{"0-4-end attempt_failure", "1-0 started retry over 0", "1-1 e"})
 		w.complete(next)
 		all := []string{
 			"0-0 started initial over -1", "0-1 a", "0-2 b", "0-3 c", "0-4 d", "0-4-end attempt_failure",
@@ -245,6 +247,20 @@ func TestE22_a_reader_whose_frames_were_dropped_is_told_so(t *testing.T) {
 		same(t, "in time", w.follows(f), []string{"0-0 started initial over -1", "0-1 a"})
 		w.says(task, spoken("b", "c", "d", "e"))
 		same(t, "late", w.follows(f), []string{"gap before 4", "0-4 d", "0-5 e"})
+
+		// A gap comes in addition to the frames of a page (E15).
+		f = w.follower(given(task), engine.FollowRequest{After: "0-1"})
+		for i, want := range []int{2, 1, 0} {
+			page := must(f.Next(w.ctx(), ptr(1), 0))(t)
+			frames := 0
+			for j := range page.Items {
+				if page.Items[j].Frame != nil {
+					frames++
+				}
+			}
+			same(t, "a page of one frame", [2]int{len(page.Items), frames}, [2]int{want, min(want, 1)})
+			same(t, "the end", page.AtEnd, i == 2)
+		}
 	})
 }
 

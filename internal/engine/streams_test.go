@@ -310,6 +310,38 @@ func TestE11_a_summary_is_read_and_waited_for_by_version(t *testing.T) {
 	})
 }
 
+func TestE11_a_reader_of_the_newest_summary_is_told_of_that_of_a_newer_attempt(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		task := w.started(policy(`{"retry_policy":{"backoff":{"strategy":"fixed","delay_ms":0}}}`))
+		id := given(task)
+		w.says(task, patched(`{"a":1}`, `{"a":2}`))
+		read := func(above int64, answer chan engine.StreamSummary) {
+			found, err := w.e.ReadSummary(w.ctx(), client, id, engine.NewestAttempt, above, patience)
+			if err != nil {
+				t.Error(err)
+			}
+			answer <- found
+		}
+		come := make(chan engine.StreamSummary, 3)
+		go read(2, come) // it waits while the attempts change
+		w.tailing(1)
+		w.fail(task, "")
+		next := w.claim()
+		go read(2, come) // it comes when the newer attempt has no document yet
+		w.tailing(2)
+		w.says(next, patched(`{"b":1}`))
+		for range 2 {
+			found := <-come
+			same(t, "the newer one", []any{found.Attempt, found.Version, string(found.Text)}, []any{1, int64(1), `{"b":1}`})
+		}
+		go read(2, come)
+		found := <-come
+		same(t, "it comes later", []any{found.Attempt, found.Version}, []any{1, int64(1)})
+		w.complete(next)
+	})
+}
+
 // tailing waits until so many readers wait at the end of a stream.
 func (w *world) tailing(n int) {
 	w.t.Helper()

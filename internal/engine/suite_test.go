@@ -152,7 +152,7 @@ func (w *world) openStore() store.Store {
 	cfg := postgres.Config{Now: w.now, PoolSize: 4, UnsafeDurability: true, IdleLimit: giveUp, Timeout: giveUp}
 	switch {
 	case w.path != "":
-		s, err = sqlite.Open(w.t.Context(), w.path, sqlite.Config{Clock: w.time, UnsafeDurability: true, BusyTimeout: patience})
+		s, err = sqlite.Open(w.t.Context(), w.path, sqlite.Config{Clock: w.time, UnsafeDurability: true, BusyTimeout: giveUp})
 	case w.database != nil:
 		s, err = w.database.Open(w.t.Context(), cfg)
 	default:
@@ -193,6 +193,7 @@ func (w *world) openEngine(s store.Store) *engine.Engine {
 	case cfg.PollInterval == 0:
 		cfg.PollInterval = 20 * time.Millisecond
 	}
+	cfg.StoreTimeout = giveUp // a large command takes as long as the machine lets it
 	e, err := engine.Open(w.t.Context(), s, cfg, func(e *engine.Engine) {
 		if w.receivers != nil {
 			w.listening(w.receivers, e)

@@ -37,7 +37,8 @@ type StoreOptions struct {
 	UnsafeDurability bool
 	Program          string // version of this program
 	Logger           *slog.Logger
-	Clock            clock.Clock // of a test; nil: the clocks of the host and of the database
+	Clock            clock.Clock   // of a test; nil: the clocks of the host and of the database
+	Timeout          time.Duration // of a test: bounds every call; 0: the default of the store
 }
 
 // program is the version of this program, with its commit where the version says little.
@@ -78,7 +79,7 @@ func Open(ctx context.Context, on Store, cfg flowfabric.EngineConfig) (*flowfabr
 	}
 	st, err := on.Open(ctx, StoreOptions{
 		Migrate: cfg.Migrate, UnsafeDurability: cfg.UnsafeDurability || hooks.UnsafeDurability, Logger: cfg.Logger, Clock: hooks.Clock,
-		Program: program(),
+		Timeout: hooks.StoreTimeout, Program: program(),
 	})
 	if err != nil {
 		return nil, openError(err)
@@ -112,7 +113,7 @@ func engineConfig(cfg flowfabric.EngineConfig, hooks engine.Hooks) (engine.Confi
 		return engine.Config{}, err
 	}
 	return engine.Config{
-		Clock: hooks.Clock, Logger: cfg.Logger, NoTimers: cfg.NoEngine, Probe: hooks.Probe, Tracer: tracerOf(cfg.Tracer),
+		Clock: hooks.Clock, StoreTimeout: hooks.StoreTimeout, Logger: cfg.Logger, NoTimers: cfg.NoEngine, Probe: hooks.Probe, Tracer: tracerOf(cfg.Tracer),
 		Limits: base.Limits{MaxPayload: cfg.MaxPayload}, QueueLimit: cfg.QueueLimit, BatchLimit: cfg.BatchLimit, MaxWaitingClaims: cfg.MaxClaims,
 		PollInterval: cfg.PollInterval, LeaseTTL: jsonx.Milliseconds(cfg.LeaseTTL), Retention: service.CoreRetention(cfg.Retention), EventRetention: cfg.EventRetention,
 		AuditRetention: cfg.AuditRetention, MasterKey: master, SigningKey: seed,

@@ -112,7 +112,7 @@ func callerOf(key *Key) caller {
 		role, _ := wire.RoleNamed(name) // a role that is unknown to this server permits nothing
 		who.roles |= role
 	}
-	who.Operator = who.roles&(wire.Operate|wire.Admin) != 0
+	who.Operator, who.Admin = who.roles&(wire.Operate|wire.Admin) != 0, who.roles&wire.Admin != 0
 	if !who.everywhere {
 		who.Namespaces = slices.Clone(key.Namespaces)
 		if len(key.Namespaces) == 1 {
@@ -125,7 +125,7 @@ func callerOf(key *Key) caller {
 // openCaller is every caller in open mode.
 func openCaller() caller {
 	return caller{
-		Caller: service.Caller{Name: devPrincipal, Namespace: defaultNamespace, Namespaces: []string{defaultNamespace}, Operator: true},
+		Caller: service.Caller{Name: devPrincipal, Namespace: defaultNamespace, Namespaces: []string{defaultNamespace}, Operator: true, Admin: true},
 		roles:  wire.Read | wire.Submit | wire.Work | wire.Operate | wire.Admin, everywhere: true, open: true,
 	}
 }

@@ -232,6 +232,32 @@ func TestU107_E14_E15_E16_a_stream_is_read_by_pages_from_any_place(t *testing.T)
 	})
 }
 
+func TestU13_E3_frames_without_client_seq_are_stored_once_under_an_idempotency_key(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, w *world) {
+		s := w.speaking(t)
+		send := func(key, frames string) reply {
+			return w.send(t, request{
+				method: "POST", path: s.path + "/frames", body: `{"lease":` + s.lease + `,"frames":[` + frames + `]}`,
+				header: map[string]string{"Idempotency-Key": key, "Content-Type": "application/json"},
+			})
+		}
+		first := send("k-1", `{"payload_text":"a"}`).wants(t, 200)
+		send("k-2", `{"payload_text":"b"}`).wants(t, 200)
+		again := send("k-1", `{"payload_text":"a"}`).wants(t, 200)
+		if string(again.body) != string(first.body) || again.header.Get("Idempotency-Replayed") != "true" || first.header.Get("Idempotency-Replayed") != "" {
+			t.Errorf("%s after %s, %v", again.body, first.body, again.header)
+		}
+		send("k-1", `{"payload_text":"c"}`).refuses(t, 409, "idempotency_conflict")
+		saysSame(t, "stored once", told(t, w.get(t, s.path+"/attempts/0/stream").wants(t, 200)), "0-1 a", "0-2 b")
+		s.ends(t)
+		if late := send("k-2", `{"payload_text":"b"}`).wants(t, 200); late.header.Get("Idempotency-Replayed") != "true" {
+			t.Errorf("after the end: %v", late.header)
+		}
+		send("k-3", `{"payload_text":"e"}`).refuses(t, 409, "execution_not_active")
+	})
+}
+
 func TestU107_E17_E18_a_waiting_reader_gets_what_is_said_next_and_follows_to_the_end(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, w *world) {
@@ -257,6 +283,8 @@ func TestU107_E17_E18_a_waiting_reader_gets_what_is_said_next_and_follows_to_the
 		s.says(t, `{"payload_text":"b"}`)
 		s.ends(t)
 		saysSame(t, "latest", told(t, w.get(t, s.path+"/stream?wait_ms=30000").wants(t, 200)), "1-0 attempt_started", "1-1 b", "1-1-end attempt_closed", "closed closed")
+		saysSame(t, "resumed after its last frame", told(t, w.get(t, s.path+"/stream?after=0-1").wants(t, 200)),
+			"0-1-end attempt_closed", "1-0 attempt_started", "1-1 b", "1-1-end attempt_closed", "closed closed")
 		saysSame(t, "resumed", told(t, w.get(t, s.path+"/stream?after=0-0").wants(t, 200)), "1-0 attempt_started", "1-1 b", "1-1-end attempt_closed", "closed closed")
 		all := w.get(t, s.path+"/stream?follow=all&after=0-0").wants(t, 200)
 		saysSame(t, "all", told(t, all), "0-1 a", "0-1-end attempt_closed", "1-0 attempt_started", "1-1 b", "1-1-end attempt_closed", "closed closed")

@@ -158,6 +158,10 @@ func (b *batch) keyOf(i int) string {
 		if item.RequestKey != "" {
 			return item.RequestKey
 		}
+	case item.Op == api.OpFrames:
+		if item.ClientSeq != nil || b.key == "" {
+			return ""
+		}
 	case item.Op != api.OpSuspend && item.Op != api.OpWaitpoint && item.Op != api.OpUsage:
 		return ""
 	}

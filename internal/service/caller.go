@@ -19,6 +19,7 @@ type Caller struct {
 	Namespace  string   // where new work goes; "": none was chosen
 	Namespaces []string // that it may see and change; nil: all
 	Operator   bool     // it has the role operate or admin: its changes are an operator's
+	Admin      bool     // it has the role admin
 	RequestID  string   // X-Request-Id (U12)
 	RequestKey string   // Idempotency-Key (U13)
 	Address    string   // for the audit log
@@ -65,7 +66,7 @@ type Feed struct {
 
 // Owner returns the program that opened the store as a caller, by a name, in a namespace.
 func Owner(name, namespace string) Caller {
-	return Caller{Name: name, Namespace: namespace, Namespaces: []string{namespace}, Operator: true, Owner: true}
+	return Caller{Name: name, Namespace: namespace, Namespaces: []string{namespace}, Operator: true, Admin: true, Owner: true}
 }
 
 // The actor types of a caller (E24).
@@ -79,7 +80,7 @@ func (c *Caller) as(actor string) engine.Caller {
 	who := engine.Caller{
 		Principal: c.Name, KeyID: c.KeyID, Actor: actor, Namespaces: c.Namespaces, RequestID: c.RequestID, Address: c.Address,
 		RequestKey: c.RequestKey, Repeated: c.Repeated, OwnWork: c.OwnWork, OwnInstances: c.OwnInstances,
-		Bounded: c.Bounded,
+		Bounded: c.Bounded, HidesShared: !c.Operator, HidesKeys: !c.Admin,
 	}
 	if c.Feed != nil {
 		who.Feed = &engine.Feed{Lanes: c.Feed.Lanes}

@@ -21,7 +21,7 @@ func (s *Service) streams() {
 	on(s, wire.OpenStream, s.openStream)
 }
 
-// appendFrames appends frames to the stream of an attempt (U73).
+// appendFrames appends frames to the stream of an attempt (U73). A call without a client_seq is identified by the key of its request (U13).
 func (s *Service) appendFrames(ctx context.Context, c Caller, r *wire.AppendFramesRequest) (api.FrameReceipt, error) {
 	frames, seq := r.Append()
 	if err := api.CheckFrames(frames); err != nil {
@@ -31,7 +31,7 @@ func (s *Service) appendFrames(ctx context.Context, c Caller, r *wire.AppendFram
 	if err != nil {
 		return api.FrameReceipt{}, err
 	}
-	a, err := s.engine.AppendFrames(ctx, c.worker(), id, fence, engine.AppendRequest{Drafts: each(frames, draftOf), ClientSeq: seq})
+	a, err := s.engine.AppendFrames(ctx, c.worker(), id, fence, engine.AppendRequest{Drafts: each(frames, draftOf), ClientSeq: seq, RequestKey: c.once()})
 	if err != nil {
 		return api.FrameReceipt{}, err
 	}

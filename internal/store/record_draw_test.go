@@ -129,7 +129,7 @@ func drawAttempt(t *rapid.T) core.Attempt {
 		FirstEpoch: rapid.Int64().Draw(t, "first"), LastEpoch: rapid.Int64().Draw(t, "last"),
 		WorkerID: drawText(t, "worker"), InstanceID: drawText(t, "instance"), Failure: drawMaybe(t, "failure", drawFailure),
 		Interruption: core.Interruption(rapid.IntRange(0, int(core.InterruptedLeaseRevoked)).Draw(t, "interruption")),
-		InterruptAt:  drawTime(t, "interrupted"), Lineage: drawMaybe(t, "lineage", drawLineage), Usage: drawAmounts(t),
+		InterruptAt:  drawTime(t, "interrupted"), Lineage: drawMaybe(t, "lineage", drawLineage), Usage: drawAmounts(t), UsageBefore: drawAmounts(t),
 	}
 }
 

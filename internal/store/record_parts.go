@@ -136,6 +136,7 @@ const (
 	attemptInterruption
 	attemptLineage
 	attemptUsage
+	attemptUsageBefore
 )
 
 func (c *coder) attempt(a *core.Attempt, around surroundings) {
@@ -147,7 +148,8 @@ func (c *coder) attempt(a *core.Attempt, around surroundings) {
 		bits(attemptEnded, a.EndedAt != 0) |
 		bits(attemptInterruption, a.Interruption != 0 || a.InterruptAt != 0) |
 		bits(attemptLineage, a.Lineage != nil) |
-		bits(attemptUsage, len(a.Usage) != 0)
+		bits(attemptUsage, len(a.Usage) != 0) |
+		bits(attemptUsageBefore, len(a.UsageBefore) != 0)
 	c.uint(&parts)
 	if c.reading {
 		a.ID, a.WorkerID, a.InstanceID = around.id, around.worker, around.instance
@@ -189,6 +191,9 @@ func (c *coder) attempt(a *core.Attempt, around surroundings) {
 	}
 	if parts&attemptUsage != 0 {
 		c.amounts(&a.Usage)
+	}
+	if parts&attemptUsageBefore != 0 {
+		c.amounts(&a.UsageBefore)
 	}
 	c.check(known(a.State.String()) && known(a.Type.String()) && known(a.Interruption.String()))
 }

@@ -20,7 +20,7 @@ func cause(ctx context.Context, err error) string {
 		return webhook.ErrAddressRefused
 	case errors.Is(err, errURL):
 		return webhook.ErrURLRefused
-	case errors.Is(context.Cause(ctx), errTimeout):
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return webhook.ErrTimeout
 	case ctx.Err() != nil:
 		return webhook.ErrInterrupted

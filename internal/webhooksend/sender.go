@@ -122,14 +122,14 @@ func (s *Sender) begin() bool {
 }
 
 // Send makes one attempt, which takes at most Timeout. It always returns an answer; Err says why there is no whole one, without the URL and what was
-// sent to it.
+// sent to it. An attempt that the deadline of ctx ends counts as one that took too long; one that is cancelled, by ctx or by Close, as interrupted.
 func (s *Sender) Send(ctx context.Context, r webhook.Request) webhook.Answer {
 	if !s.begin() {
 		return webhook.Answer{Err: webhook.ErrInterrupted}
 	}
 	defer s.sending.Done()
 	began := s.cfg.Clock.Now()
-	ctx, cancel := context.WithTimeoutCause(ctx, Timeout, errTimeout)
+	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
 	defer context.AfterFunc(s.life, cancel)()
 	a, err := s.attempt(ctx, r)
@@ -139,9 +139,6 @@ func (s *Sender) Send(ctx context.Context, r webhook.Request) webhook.Answer {
 	a.Duration = s.cfg.Clock.Now().Sub(began)
 	return a
 }
-
-// errTimeout is the cause of a context that ended because of Timeout.
-var errTimeout = errors.New("no whole answer in time")
 
 // attempt checks the URL once more: the settings may have changed since it was registered.
 func (s *Sender) attempt(ctx context.Context, r webhook.Request) (webhook.Answer, error) {

@@ -208,9 +208,9 @@ func TestE42_an_attempt_that_the_sender_gave_up_says_nothing_of_the_receiver(t *
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := opened(t, answering(t, hang))
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if a := s.Send(ctx, request("http://"+host)); a.Err != webhook.ErrInterrupted {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer time.AfterFunc(time.Second, cancel).Stop()
+		if a := s.Send(ctx, request("http://"+host)); a.Err != webhook.ErrInterrupted || a.Duration != time.Second {
 			t.Errorf("its caller gave up: got %+v", a)
 		}
 		answers := make(chan webhook.Answer, 1)
@@ -224,6 +224,21 @@ func TestE42_an_attempt_that_the_sender_gave_up_says_nothing_of_the_receiver(t *
 			t.Errorf("the sender is closed: got %+v", a)
 		}
 	})
+}
+
+func TestE43_a_deadline_of_the_caller_is_a_time_out_and_so_a_failure(t *testing.T) {
+	t.Parallel()
+	for _, limit := range []time.Duration{time.Second, 15 * time.Second, time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			s := opened(t, answering(t, hang))
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			defer cancel()
+			a := s.Send(ctx, request("http://"+host))
+			if a.Err != webhook.ErrTimeout || a.Duration != min(limit, 15*time.Second) || webhook.Judge(a).Outcome != webhook.Again {
+				t.Errorf("a deadline of %s: got %+v", limit, a)
+			}
+		})
+	}
 }
 
 // silent is a name server that does not answer.

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/internal/binary"
 )
 
 // built is the directory of the program that these stories kill.
@@ -35,14 +36,7 @@ func (t tidy) Run() int {
 }
 
 // program is the flowfabric program, built once.
-var program = sync.OnceValues(func() (string, error) {
-	path := filepath.Join(built(), "flowfabric")
-	out, err := exec.Command("go", "build", "-o", path, "github.com/flowfabric/flowfabric/cmd/flowfabric").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("%w\n%s", err, out)
-	}
-	return path, nil
-})
+var program = sync.OnceValues(func() (string, error) { return binary.In(built()) })
 
 // served is a server in a process of its own.
 type served struct {

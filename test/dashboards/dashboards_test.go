@@ -46,7 +46,7 @@ func TestU218_every_alert_says_when_how_bad_and_what_to_do(t *testing.T) {
 	t.Parallel()
 	about := map[string]bool{
 		"ff_oldest_ready_seconds": false, "ff_leases_lapsed_total": false, "ff_token_refused_total": false, "ff_quarantined": false, "ff_timer_lateness_seconds": false, "ff_commit_queue_depth": false,
-		"ff_budget_ratio": false, "ff_budget_breaches_total": false, "ff_executions": false,
+		"ff_webhooks_pending": false, "ff_budget_ratio": false, "ff_budget_breaches_total": false, "ff_executions": false,
 	}
 	for _, r := range shippedRules(t) {
 		if _, err := time.ParseDuration(r.lasts); err != nil || r.summary == "" || r.description == "" || r.severity != "warning" && r.severity != "critical" {

@@ -27,6 +27,7 @@ import (
 	pipeline "github.com/flowfabric/flowfabric/examples/pipeline/story"
 	retry "github.com/flowfabric/flowfabric/examples/retry-and-cancel/story"
 	"github.com/flowfabric/flowfabric/examples/stage"
+	webhooks "github.com/flowfabric/flowfabric/examples/webhooks/story"
 	"github.com/flowfabric/flowfabric/flowfabrichttp"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
@@ -59,7 +60,9 @@ func newHouse(t *testing.T) *house {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(engine.WithHooks(t.Context(), engine.Hooks{UnsafeDurability: true}), 10*time.Minute)
 	t.Cleanup(cancel)
-	here := must[*flowfabric.Client](t)(embedded.Open(ctx, "sqlite:"+filepath.Join(t.TempDir(), "app.db"), embedded.Config{EngineConfig: flowfabric.EngineConfig{Logger: quiet}}))
+	here := must[*flowfabric.Client](t)(embedded.Open(ctx, "sqlite:"+filepath.Join(t.TempDir(), "app.db"), embedded.Config{EngineConfig: flowfabric.EngineConfig{
+		Logger: quiet, Webhooks: api.WebhookTargets{AllowLoopback: true},
+	}}))
 	t.Cleanup(func() { _ = here.Close(context.WithoutCancel(ctx)) })
 	key := must[*api.NewAPIKey](t)(here.Admin().APIKeys().Create(ctx, api.APIKeySettings{
 		Name: "teller", Roles: []string{"read", "submit", "work", "operate", "admin"}, Namespaces: []string{"default"},
@@ -132,7 +135,7 @@ func (h *house) get(t *testing.T, path, key string, want int) string {
 // tell lets happen what the panels show: the demo, and what it has no need of.
 func (h *house) tell(t *testing.T) {
 	t.Helper()
-	for _, story := range []stage.Story{hello.Hello, approval.Approval, callback.Callback, budget.Budget, pipeline.Pipeline, retry.RetryAndCancel} {
+	for _, story := range []stage.Story{hello.Hello, approval.Approval, callback.Callback, budget.Budget, pipeline.Pipeline, retry.RetryAndCancel, webhooks.Webhooks} {
 		s := stage.Stage{Server: h.url, Key: h.key, Out: io.Discard, Log: quiet}
 		if err := stage.Play(h.ctx, story, s); err != nil {
 			t.Fatal(err)

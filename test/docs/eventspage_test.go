@@ -24,6 +24,9 @@ Read them with ` + "`GET /v1/events`, with `GET /v1/executions/{id}/events`, wit
 stores the cursor of the last event that it has processed and resumes after it; each event is delivered at least once, in order. With
 ` + "`Accept: text/event-stream`" + ` both routes push events as they happen, and a browser's ` + "`EventSource`" + ` resumes automatically.
 
+A key sees the events of its namespaces. Events of lanes, quotas, workers and the sweep have no namespace and need the role ` + "`operate`, those of signing keys `admin`" + ` for all
+namespaces.
+
 ## Envelope
 
 Every event has these fields, where they apply:
@@ -36,6 +39,9 @@ const kindsHead = `
 ## Kinds
 
 A question mark after a field of ` + "`data`" + ` means that it may be absent. Fields without a type are text.
+
+Events with ` + "`lease` end a lease: `held_ms` is how long it was held, `usage` what was reported under it by dimension, and `late`" + ` means that it had expired before, which
+` + "`lease.expired`" + ` has told. Of a suspended or delayed attempt each lease has a ` + "`usage`" + ` of its own.
 
 | Event | When | Data |
 |---|---|---|

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/aptget"
+	"github.com/flowfabric/flowfabric/internal/binary"
 )
 
 // TestU263_every_shell_block_runs runs the blocks of each page from top to bottom, in a directory of its own against a dev server of its
@@ -49,12 +50,8 @@ var programs string
 
 // built makes the program when a test first needs it.
 var built = sync.OnceValue(func() error {
-	cmd := exec.Command("go", "build", "-o", filepath.Join(programs, "flowfabric"), "./cmd/flowfabric")
-	cmd.Dir = root
-	if output, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%w\n%s", err, output)
-	}
-	return nil
+	_, err := binary.In(programs)
+	return err
 })
 
 func TestMain(m *testing.M) {

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -22,6 +21,7 @@ import (
 	crash "github.com/flowfabric/flowfabric/examples/crash/story"
 	"github.com/flowfabric/flowfabric/examples/stage"
 	"github.com/flowfabric/flowfabric/flowfabrichttp"
+	"github.com/flowfabric/flowfabric/internal/binary"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/pgtest/migrated"
 )
@@ -143,11 +143,4 @@ func serve(t *testing.T, store, namespace string) stage.Stage {
 }
 
 // program is the flowfabric program, built once.
-var program = sync.OnceValues(func() (string, error) {
-	path := filepath.Join(built(), "flowfabric")
-	out, err := exec.Command("go", "build", "-o", path, "github.com/flowfabric/flowfabric/cmd/flowfabric").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("%w: %s", err, out)
-	}
-	return path, nil
-})
+var program = sync.OnceValues(func() (string, error) { return binary.In(built()) })

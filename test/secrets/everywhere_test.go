@@ -20,6 +20,7 @@ import (
 func TestWI6_W27_no_token_and_no_secret_is_left_behind_by_anything_that_issues_or_uses_one(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
+		webhook := w.receiver()
 		w.overHTTP()
 		w.grantsOverHTTP()
 		w.grantsInGo()
@@ -28,17 +29,21 @@ func TestWI6_W27_no_token_and_no_secret_is_left_behind_by_anything_that_issues_o
 		w.overHTTP() // under the second key
 		w.grantsOverHTTP()
 		w.byProgram()
+		w.webhooksOverHTTP(webhook)
 		for _, path := range []string{"/metrics", "/v1/events?after=start&limit=1000", "/v1/audit?limit=1000", "/v1/keys?include_retired=true", "/v1/waitpoints?state=all&limit=1000", "/v1/admin/settings", "/v1/admin/doctor", "/v1/budgets", "/v1/quotas"} {
 			if status, text := w.ask(&w.said, "GET", path, ""); status != 200 {
 				t.Errorf("%s: %d %s", path, status, text)
 			}
 		}
-		places := map[string]string{"the store": w.dump(), "the log": w.logs.String(), "what any caller gets": w.said.String()}
+		places := map[string]string{"the store": w.dump(), "the log": w.logs.String(), "what any caller gets": w.said.String(), "what a webhook gets": w.received.String()}
 		for _, witness := range [][2]string{
 			{"the store", "a public key of a waitpoint"},
 			{"the log", "/v1/callbacks/"},
 			{"what any caller gets", "a public key of a waitpoint"},
 			{"what any caller gets", "suspension: <nil>\n"}, // as the program is written down
+			{"what any caller gets", "a-path-of-a-webhook"},
+			{"what a webhook gets", "grant.issued"},
+			{"what a webhook gets", "signal.accepted"},
 		} {
 			if !strings.Contains(places[witness[0]], witness[1]) {
 				t.Errorf("%s does not even hold %q: the search proves nothing", witness[0], witness[1])
@@ -56,6 +61,11 @@ func TestWI6_W27_no_token_and_no_secret_is_left_behind_by_anything_that_issues_o
 			hidden["the digest of a token of "+token[1]+" that begins with "+token[2][:16]] = token[2][17:] // the first 16 are its fingerprint
 		}
 		for place, text := range places {
+			for _, form := range w.secretsOfWebhooks() {
+				if at := strings.Index(text, form); at >= 0 {
+					t.Errorf("%s holds a secret of a webhook: …%q…", place, text[max(0, at-200):at])
+				}
+			}
 			for what, secret := range hidden {
 				for _, form := range forms(secret) {
 					if at := strings.Index(text, form); at >= 0 {

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+
+	"github.com/flowfabric/flowfabric/internal/binary"
 )
 
 // built is the directory of the program that the tests run.
@@ -25,14 +27,7 @@ func (t tidy) Run() int {
 }
 
 // program is the flowfabric program, built once.
-var program = sync.OnceValues(func() (string, error) {
-	path := filepath.Join(built(), "flowfabric")
-	out, err := exec.Command("go", "build", "-o", path, "github.com/flowfabric/flowfabric/cmd/flowfabric").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("%w\n%s", err, out)
-	}
-	return path, nil
-})
+var program = sync.OnceValues(func() (string, error) { return binary.In(built()) })
 
 // run runs the program as somebody at a terminal does, and writes down all that it prints. token is what FLOWFABRIC_TOKEN holds.
 func (w *world) run(to *book, token string, args ...string) (string, error) {

@@ -74,6 +74,9 @@ type world struct {
 	logs    book
 	said    book // what is shown to those who may know no token
 	shown   book // the answers that show one
+
+	received book     // by a webhook
+	hooks    []string // secrets of webhooks
 }
 
 func newWorld(t *testing.T, address string) *world {
@@ -87,6 +90,7 @@ func newWorld(t *testing.T, address string) *world {
 			SigningKid:    "first",
 			SigningSecret: firstSecret,
 			PublicURL:     "https://flow.example.com",
+			Webhooks:      api.WebhookTargets{AllowLoopback: true},
 		},
 	})
 	if err != nil {

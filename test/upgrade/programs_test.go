@@ -21,6 +21,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/flowfabric/flowfabric/internal/binary"
 	"github.com/flowfabric/flowfabric/internal/pgtest"
 )
 
@@ -48,14 +49,8 @@ func (t tidy) Run() int {
 	return t.tests.Run()
 }
 
-const command = "github.com/flowfabric/flowfabric/cmd/flowfabric"
-
 // newer is today's program, built once.
-var newer = sync.OnceValues(func() (string, error) {
-	path := filepath.Join(built(), "newer")
-	_, err := output(exec.Command("go", "build", "-o", path, command))
-	return path, err
-})
+var newer = sync.OnceValues(func() (string, error) { return binary.In(filepath.Join(built(), "newer")) })
 
 // older is the program of the version before, built once from its commit.
 var older = sync.OnceValues(func() (string, error) {

@@ -45,6 +45,8 @@ const (
 	CodeFlowLimitExceeded        Code = "flow_limit_exceeded"
 	CodeNestingLimitExceeded     Code = "nesting_limit_exceeded"
 	CodeReplayTooLarge           Code = "replay_too_large"
+	CodeInvalidSchedule          Code = "invalid_schedule"
+	CodeBackfillTooLarge         Code = "backfill_too_large"
 	CodeInvalidBudget            Code = "invalid_budget"
 	CodeInvalidUsage             Code = "invalid_usage"
 	CodeAmountOutOfRange         Code = "amount_out_of_range"
@@ -119,6 +121,9 @@ const (
 	CodeCycleDetected            Code = "cycle_detected"
 	CodeBudgetAlreadyExists      Code = "budget_already_exists"
 	CodeStaleVersion             Code = "stale_version"
+	CodeScheduleAlreadyExists    Code = "schedule_already_exists"
+	CodeUniqueConflict           Code = "unique_conflict"
+	CodeCollectConflict          Code = "collect_conflict"
 	CodeLimitBelowUsage          Code = "limit_below_usage"
 	CodeBudgetInUse              Code = "budget_in_use"
 	CodeStaleAppend              Code = "stale_append"
@@ -178,6 +183,7 @@ const (
 	CodeNamespaceLimitExceeded   Code = "namespace_limit_exceeded"
 	CodeWaitpointLimitExceeded   Code = "waitpoint_limit_exceeded"
 	CodeStepLimitExceeded        Code = "step_limit_exceeded"
+	CodeScheduleLimitExceeded    Code = "schedule_limit_exceeded"
 	CodeOverloaded               Code = "overloaded"
 	CodeStoreUnavailable         Code = "store_unavailable"
 	CodeStoreFull                Code = "store_full"
@@ -225,6 +231,8 @@ var codes = map[Code]CodeInfo{
 	CodeFlowLimitExceeded:        {"invalid", 400, false},
 	CodeNestingLimitExceeded:     {"invalid", 400, false},
 	CodeReplayTooLarge:           {"invalid", 400, false},
+	CodeInvalidSchedule:          {"invalid", 400, false},
+	CodeBackfillTooLarge:         {"invalid", 400, false},
 	CodeInvalidBudget:            {"invalid", 400, false},
 	CodeInvalidUsage:             {"invalid", 400, false},
 	CodeAmountOutOfRange:         {"invalid", 400, false},
@@ -299,6 +307,9 @@ var codes = map[Code]CodeInfo{
 	CodeCycleDetected:            {"conflict", 409, false},
 	CodeBudgetAlreadyExists:      {"conflict", 409, false},
 	CodeStaleVersion:             {"conflict", 409, false},
+	CodeScheduleAlreadyExists:    {"conflict", 409, false},
+	CodeUniqueConflict:           {"conflict", 409, false},
+	CodeCollectConflict:          {"conflict", 409, false},
 	CodeLimitBelowUsage:          {"conflict", 409, false},
 	CodeBudgetInUse:              {"conflict", 409, false},
 	CodeStaleAppend:              {"conflict", 409, false},
@@ -357,6 +368,7 @@ var codes = map[Code]CodeInfo{
 	CodeSignalLimitExceeded:      {"limited", 429, false},
 	CodeWaitpointLimitExceeded:   {"limited", 429, false},
 	CodeStepLimitExceeded:        {"limited", 429, false},
+	CodeScheduleLimitExceeded:    {"limited", 429, false},
 	CodeNamespaceLimitExceeded:   {"limited", 429, false},
 	CodeOverloaded:               {"unavailable", 503, true},
 	CodeStoreUnavailable:         {"unavailable", 503, true},

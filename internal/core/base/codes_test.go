@@ -16,7 +16,7 @@ func TestL142_every_row_of_the_table_has_its_class_status_and_retryable(t *testi
 	}{
 		{"invalid", 400, false, []Code{"invalid_argument", "invalid_id", "invalid_policy", "invalid_capabilities", "invalid_tag_key", "invalid_cursor", "invalid_filter", "partial_fence", "fence_required", "invalid_handle", "grant_malformed", "lane_mismatch"}},
 		{"invalid", 400, false, []Code{"invalid_kid", "reserved_name", "waitpoint_ambiguous", "principal_required"}},
-		{"invalid", 400, false, []Code{"invalid_flow", "self_referencing_edge", "partition_mismatch", "replay_too_large"}},
+		{"invalid", 400, false, []Code{"invalid_flow", "self_referencing_edge", "partition_mismatch", "replay_too_large", "invalid_schedule", "backfill_too_large"}},
 		{"invalid", 400, false, []Code{"invalid_budget", "amount_out_of_range", "invalid_frame", "invalid_secret"}},
 		{"invalid", 400, false, []Code{"invalid_json", "unknown_field", "missing_field", "namespace_required"}},
 		{"invalid", 405, false, []Code{"method_not_allowed"}},
@@ -27,7 +27,7 @@ func TestL142_every_row_of_the_table_has_its_class_status_and_retryable(t *testi
 		{"unauthenticated", 401, false, []Code{"missing_credentials", "invalid_token"}},
 		{"forbidden", 403, false, []Code{"role_required", "namespace_forbidden", "origin_forbidden"}},
 		{"not_found", 404, false, []Code{"execution_not_found", "worker_not_registered", "grant_unknown", "route_not_found"}},
-		{"conflict", 409, false, []Code{"idempotency_conflict", "id_conflict", "instance_id_taken", "store_locked"}},
+		{"conflict", 409, false, []Code{"idempotency_conflict", "id_conflict", "instance_id_taken", "schedule_already_exists", "unique_conflict", "collect_conflict", "store_locked"}},
 		{"conflict", 409, true, []Code{"idempotency_in_progress"}},
 		{"conflict", 412, false, []Code{"precondition_failed"}},
 		{"state", 409, false, []Code{"execution_not_active", "execution_not_terminal", "not_a_resumed_execution", "namespace_not_empty"}},
@@ -39,7 +39,7 @@ func TestL142_every_row_of_the_table_has_its_class_status_and_retryable(t *testi
 		{"gone", 410, false, []Code{"waitpoint_expired", "waitpoint_closed", "link_expired", "link_revoked", "cursor_too_old"}},
 		{"admission", 429, true, []Code{"admission_refused"}},
 		{"limited", 429, true, []Code{"rate_limited"}},
-		{"limited", 429, false, []Code{"signal_limit_exceeded", "waitpoint_limit_exceeded", "step_limit_exceeded", "namespace_limit_exceeded"}},
+		{"limited", 429, false, []Code{"signal_limit_exceeded", "waitpoint_limit_exceeded", "step_limit_exceeded", "schedule_limit_exceeded", "namespace_limit_exceeded"}},
 		{"unavailable", 503, true, []Code{"overloaded", "store_unavailable", "store_full", "shutting_down", "starting"}},
 		{"unavailable", 503, false, []Code{"signing_key_missing"}},
 		{"unavailable", 504, true, []Code{"timeout"}},
@@ -63,7 +63,7 @@ func TestL142_each_class_has_as_many_codes_as_the_table(t *testing.T) {
 		got[fmt.Sprint(info.Class, " ", info.HTTP, " ", info.Retryable)]++
 	}
 	want := map[string]int{
-		"invalid 400 false":         47,
+		"invalid 400 false":         49, // with two of schedules
 		"invalid 405 false":         1,
 		"invalid 415 false":         1,
 		"invalid 422 false":         1,
@@ -72,7 +72,7 @@ func TestL142_each_class_has_as_many_codes_as_the_table(t *testing.T) {
 		"unauthenticated 401 false": 6,
 		"forbidden 403 false":       3,
 		"not_found 404 false":       22,
-		"conflict 409 false":        25,
+		"conflict 409 false":        28,
 		"conflict 409 true":         2, // with upgrade_pending
 		"conflict 412 false":        1,
 		"state 409 false":           29, // with last_admin_key
@@ -84,7 +84,7 @@ func TestL142_each_class_has_as_many_codes_as_the_table(t *testing.T) {
 		"gone 410 false":            5,
 		"admission 429 true":        1,
 		"limited 429 true":          1,
-		"limited 429 false":         4, // with namespace_limit_exceeded
+		"limited 429 false":         5, // with namespace_limit_exceeded
 		"unavailable 503 true":      5, // with store_full of R69
 		"unavailable 503 false":     1,
 		"unavailable 504 true":      1,

@@ -122,6 +122,7 @@ const (
 	FieldEndpointID
 	FieldEventID
 	FieldLastStatus
+	FieldHandTo
 )
 
 var fieldNames = [...]string{
@@ -242,4 +243,5 @@ var fieldNames = [...]string{
 	FieldEndpointID:       "endpoint_id",
 	FieldEventID:          "event_id",
 	FieldLastStatus:       "last_status",
+	FieldHandTo:           "hand_to",
 }

@@ -69,25 +69,24 @@ type Step struct {
 }
 
 // Follower determines what a reader who follows an execution is sent, and in which order. It holds the reader's cursor; a reader who reconnects with that
-// cursor is sent the same, with one exception: a follower of Latest that has sent all frames of an attempt sends its attempt_closed before the next
-// attempt_started, whereas a reader who reconnects with a cursor of an older attempt is sent the attempt_started of the newest at once (E19).
+// cursor is sent the same. A reader of Latest whose attempt is no longer the newest is not sent the rest of that attempt (E19); one that has all of its frames
+// is told of its close (E18).
 type Follower struct {
 	what    Following
 	only    int // of OnlyThis
 	cursor  Cursor
 	settled bool  // the cursor was compared with what there is
-	watched int   // the attempt that was followed here; -1: none
 	gap     int64 // the last gap that was reported of the attempt of the cursor; 0: none
 }
 
 // NewFollower returns a follower that goes on exclusively after a cursor. A cursor beyond what there is counts as the end.
 func NewFollower(what Following, after Cursor) *Follower {
-	return &Follower{what: what, cursor: after, watched: -1}
+	return &Follower{what: what, cursor: after}
 }
 
 // NewAttemptFollower returns a follower of one attempt, OnlyThis.
 func NewAttemptFollower(attempt int, after Cursor) *Follower {
-	return &Follower{what: OnlyThis, only: attempt, cursor: after, watched: -1}
+	return &Follower{what: OnlyThis, only: attempt, cursor: after}
 }
 
 // Cursor is the reader's cursor.
@@ -105,12 +104,15 @@ func (f *Follower) Next(h *History) Step {
 		return f.inside(h.find(f.only), StepDone)
 	}
 	at, next := f.around(h)
-	if at != nil && (next == nil || f.what == Every || f.watched == at.Index && f.cursor.Seq == at.LastSeq) {
+	superseded := f.what == Latest && next != nil
+	if at != nil && !superseded {
 		if step := f.inside(at, StepWait); step.Kind != StepWait {
 			return step
 		}
 	}
 	switch {
+	case superseded && at != nil && at.Closed.Reason != 0 && f.cursor.Place == AtFrame && f.cursor.Seq == at.LastSeq:
+		return f.leave(at)
 	case next != nil:
 		return f.start(next)
 	case h.End.Outcome != "":
@@ -143,19 +145,23 @@ func (f *Follower) inside(a *Attempt, after StepKind) Step {
 	if a == nil || f.cursor.Place == AtAttemptEnd {
 		return Step{Kind: after}
 	}
-	f.watched = a.Index
 	switch {
 	case f.cursor.Seq < a.LastSeq:
 		return Step{Kind: StepRead, Attempt: *a, After: f.cursor.Seq}
 	case a.Closed.Reason == 0:
 		return Step{Kind: StepWait}
 	}
+	return f.leave(a)
+}
+
+// leave sends the close of an attempt.
+func (f *Follower) leave(a *Attempt) Step {
 	f.cursor = AttemptEndCursor(a.Index, a.LastSeq)
 	return Step{Kind: StepAttemptClosed, ID: f.cursor, Attempt: *a}
 }
 
 func (f *Follower) start(a *Attempt) Step {
-	f.cursor, f.watched, f.gap = FrameCursor(a.Index, 0), a.Index, 0
+	f.cursor, f.gap = FrameCursor(a.Index, 0), 0
 	return Step{Kind: StepStarted, ID: f.cursor, Attempt: *a, Supersedes: a.Index - 1}
 }
 
@@ -177,7 +183,7 @@ func (f *Follower) settle(h *History) {
 	case c.Place == AtClosed || newest == nil:
 		f.cursor = Cursor{}
 	case c.Place == AtEnd || c.inAttempt() && c.Attempt > newest.Index:
-		f.cursor, f.watched = newest.end(), newest.Index
+		f.cursor = newest.end()
 	case c.inAttempt():
 		f.cursor = c.settledIn(c.Attempt, h.find(c.Attempt))
 	}

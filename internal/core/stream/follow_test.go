@@ -353,7 +353,7 @@ func TestE18_E19_E21_where_a_reader_goes_on(t *testing.T) {
 	}{
 		{"the newest attempt from its start", x, Latest, "start", "started 1 after 0, 1-1, 1-2, 1-3"},
 		{"a cursor of an older attempt", x, Latest, "0-1", "started 1 after 0, 1-1, 1-2, 1-3"},
-		{"the end of an older attempt", x, Latest, "0-2", "started 1 after 0, 1-1, 1-2, 1-3"},
+		{"the end of an older attempt", x, Latest, "0-2", "0-2-end attempt_failure, started 1 after 0, 1-1, 1-2, 1-3"},
 		{"the close of an older attempt", x, Latest, "0-2-end", "started 1 after 0, 1-1, 1-2, 1-3"},
 		{"a cursor of the newest attempt", x, Latest, "1-2", "1-3"},
 		{"the start of the newest attempt", x, Latest, "1-0", "1-1, 1-2, 1-3"},
@@ -423,10 +423,14 @@ func TestE18_a_reader_at_the_last_frame_is_told_of_the_close_before_the_next_sta
 	ahead.drain(t, x)
 	behind.step(t, x, 1)
 	behind.step(t, x, 1)
+	polls := newViewer(Latest, 0)
+	polls.connect(ahead.last)
 	x.start() // reclaimed, in one transaction
 	x.say(1)
 	ahead.drain(t, x)
 	behind.drain(t, x)
+	polls.drain(t, x)
+	want(t, "a reader that keeps its cursor alone", strings.Join(polls.lines, ", "), "0-4-end reclaimed, started 1 after 0, 1-1")
 	want(t, "ahead", strings.Join(ahead.lines, ", "), "started 0 after -1, 0-1, 0-2, 0-3, 0-4, 0-4-end reclaimed, started 1 after 0, 1-1")
 	want(t, "behind", strings.Join(behind.lines, ", "), "started 0 after -1, 0-1, started 1 after 0, 1-1")
 }

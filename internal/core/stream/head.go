@@ -13,7 +13,7 @@ type Head struct {
 	Call       Call
 	BestEffort Pace
 	Deleted    [modes]int64 // of each mode the last seq of the chunks that were deleted; 0: none
-	Closed     Closing
+	Closed     Closing      // not encoded: it follows from how the attempt ended
 }
 
 // Tally counts what was ever appended in one mode. The frames of a mode have ordinals from 1.
@@ -47,7 +47,7 @@ type Closing struct {
 	Reason Reason
 }
 
-// Reason is how the attempt of a closed stream ended (E12). The zero Reason is none. Values are stored.
+// Reason is how the attempt of a closed stream ended (E12). The zero Reason is none.
 type Reason uint8
 
 // The reasons of a close.
@@ -71,12 +71,6 @@ var reasonNames = [...]string{
 // String is the word of the API.
 func (r Reason) String() string { return base.NameOf(reasonNames[:], int(r)) }
 
-// ParseReason is the inverse of String.
-func ParseReason(text string) (Reason, bool) {
-	n, ok := base.ValueOf(reasonNames[:], text)
-	return Reason(n), ok
-}
-
 // IsClosed reports whether the stream was closed.
 func (h *Head) IsClosed() bool { return h.Closed.Reason != 0 }
 
@@ -94,15 +88,6 @@ func (h *Head) End() Cursor {
 		return AttemptEndCursor(h.Attempt, h.LastSeq)
 	}
 	return FrameCursor(h.Attempt, h.LastSeq)
-}
-
-// Close returns the head of the stream after its close. ok is false if it was closed before: the first close stays.
-func (h Head) Close(at base.Time, reason Reason) (closed Head, ok bool) {
-	if h.IsClosed() {
-		return h, false
-	}
-	h.Closed = Closing{At: at, Reason: reason}
-	return h, true
 }
 
 // next is the tally after a frame.

@@ -13,7 +13,6 @@ const (
 	headCall = 1 << iota
 	headBestEffort
 	headDeleted
-	headClosed
 	headParts = 1<<iota - 1
 )
 
@@ -28,11 +27,10 @@ func (h *Head) parts() byte {
 	set(headCall, h.Call.Present)
 	set(headBestEffort, h.BestEffort != Pace{})
 	set(headDeleted, h.Deleted != [modes]int64{})
-	set(headClosed, h.IsClosed())
 	return parts
 }
 
-// Encode returns the stored form of h, which leaves out the attempt.
+// Encode returns the stored form of h, which leaves out the attempt and the close.
 func (h *Head) Encode() []byte {
 	parts := h.parts()
 	to := append(make([]byte, 0, 96), headVersion, parts)
@@ -61,10 +59,6 @@ func (h *Head) Encode() []byte {
 			to = appendCount(to, seq)
 		}
 	}
-	if parts&headClosed != 0 {
-		to = append(to, byte(h.Closed.Reason))
-		to = binary.AppendVarint(to, int64(h.Closed.At))
-	}
 	return to
 }
 
@@ -90,10 +84,6 @@ func DecodeHead(attempt int, data []byte) (Head, error) {
 		for m := range h.Deleted {
 			h.Deleted[m] = d.count()
 		}
-	}
-	if parts&headClosed != 0 {
-		h.Closed = Closing{Reason: Reason(d.byte()), At: d.time()}
-		d.check(int(h.Closed.Reason) < len(reasonNames))
 	}
 	if !d.finished() || h.parts() != parts || !h.consistent() {
 		return Head{}, unreadable("head of a stream")

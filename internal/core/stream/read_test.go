@@ -128,8 +128,7 @@ func TestE15_the_close_is_told_at_the_end_alone(t *testing.T) {
 	t.Parallel()
 	m := newModel(testPolicy())
 	m.append(t, some(10, Durable, 1)...)
-	closed, _ := m.head.Close(m.now+5, AttemptTimeout)
-	m.head = closed
+	m.head.Closed = Closing{At: m.now + 5, Reason: AttemptTimeout}
 	everything := func() int { return 1000 }
 	for _, row := range []struct {
 		q    Query

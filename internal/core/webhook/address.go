@@ -108,15 +108,15 @@ func (a Addresses) CheckTarget(t Target) error {
 		return nil
 	}
 	if Local(t.Host) && a.loopbackRefused() || t.Addr.IsValid() && a.Refused(t.Addr) {
-		return refuseURL("leads to an address that webhooks may not reach", "use a public address; the operator of the server permits ranges with --webhook-allow-cidr")
+		return refuseURL("leads to an address that webhooks may not reach", "use a public address; the setting webhook-allow-cidr of the server can permit others")
 	}
 	if t.Scheme == "http" && !a.AllowHTTP {
-		return refuseURL("must begin with https://", "the operator of the server permits http with --webhook-allow-http")
+		return refuseURL("must begin with https://", "the setting webhook-allow-http of the server can permit http")
 	}
 	if t.Port == portHTTPS || t.Scheme == "http" && t.Port == portHTTP || slices.Contains(a.Ports, t.Port) {
 		return nil
 	}
-	return refuseURL("has a port that webhooks may not use", "use port 443; the operator of the server permits others with --webhook-ports")
+	return refuseURL("has a port that webhooks may not use", "use port 443; the setting webhook-ports of the server can permit others")
 }
 
 // loopbackRefused reports whether no loopback address is permitted, so that a name of this host leads nowhere.

@@ -43,7 +43,11 @@ func (e *Claims) Revoke(ctx context.Context, c txn.Caller, id base.GivenID, r Re
 		Name: "revoke", Op: op, Args: r, Answer: &answer,
 		Act: func(_ *txn.Tx, x *core.Execution, fx *core.Effects) (_ bool, err error) {
 			answer = Revoked{}
-			answer.RevokeAnswer, err = x.Revoke(fx, core.RevokeCommand{By: c.Principal, Reason: op.Reason, Hold: r.Hold})
+			cmd := core.RevokeCommand{By: c.Principal, Reason: op.Reason, Hold: r.Hold}
+			if r.Handoff != nil {
+				cmd.HandTo = r.Handoff.InstanceID
+			}
+			answer.RevokeAnswer, err = x.Revoke(fx, cmd)
 			return answer.Outcome == "revoked", err
 		},
 	}

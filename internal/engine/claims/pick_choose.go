@@ -3,7 +3,6 @@ package claims
 import (
 	"cmp"
 	"container/heap"
-	"context"
 	"maps"
 	"slices"
 
@@ -102,7 +101,7 @@ func (k *pick) peekSome() bool {
 	if len(unknown) == 0 {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(k.p.e.Background(), txn.StoreTimeout)
+	ctx, cancel := k.p.e.Bounded()
 	defer cancel()
 	loaded, err := k.p.e.Store.Read(ctx, want) // if it fails, the transaction will fail in the same way
 	heads := map[queueID]int64{}

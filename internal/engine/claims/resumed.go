@@ -84,7 +84,7 @@ func (e *Claims) resumedWaits(ctx context.Context, tasks []txn.Task) (resumed ma
 	if len(want.Owned) == 0 {
 		return nil, nil, nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), txn.StoreTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.Cfg.StoreTimeout)
 	defer cancel()
 	var loaded *store.Loaded
 	fault = e.Insist(ctx, func() (err error) {

@@ -26,15 +26,22 @@ func (e *Reader) cursor(p place) string {
 
 func (e *Reader) parseCursor(text string) (place, error) {
 	raw, err := base.DecodeURLText(text)
-	id := e.Store.Info().LogID
-	if err != nil || len(raw) != 20 || string(raw[:8]) != string(id[8:]) {
-		return place{}, base.Errorf(base.CodeInvalidCursor, "not a cursor of this event log").WithField("after")
+	if err != nil || len(raw) != 20 {
+		return place{}, invalidCursor("not a cursor of the event log")
 	}
 	p := place{seq: int64(binary.BigEndian.Uint64(raw[8:])), index: int32(binary.BigEndian.Uint32(raw[16:]))}
-	if p.seq < 0 || p.index < 0 {
-		return place{}, base.Errorf(base.CodeInvalidCursor, "not a cursor of this event log").WithField("after")
+	id := e.Store.Info().LogID
+	switch {
+	case p.seq < 0 || p.index < 0:
+		return place{}, invalidCursor("not a cursor of the event log")
+	case string(raw[:8]) != string(id[8:]):
+		return place{}, invalidCursor("the cursor is of another event log: of another store, or of this one before it was restored or lost its newest commits")
 	}
 	return p, nil
+}
+
+func invalidCursor(why string) error {
+	return base.Errorf(base.CodeInvalidCursor, "%s", why).WithField("after").WithHint("begin again with start, the oldest event that is kept, or with end")
 }
 
 // eventID is the id of an event: the same for every reader, derived from its place.

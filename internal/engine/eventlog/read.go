@@ -119,7 +119,7 @@ func (e *Reader) checkAge(ctx context.Context, p place) error {
 		return base.Errorf(base.CodeCursorTooOld, "the events behind the cursor are gone").
 			With("oldest", e.cursor(place{seq: seen.LogStart + 1}))
 	case p.seq > seen.LogEnd+1:
-		return base.Errorf(base.CodeInvalidCursor, "the cursor lies behind the end of the log").WithField("after")
+		return invalidCursor("the cursor lies behind the end of the log")
 	}
 	return nil
 }

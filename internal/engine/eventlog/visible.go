@@ -29,13 +29,20 @@ func (e *Reader) shownEvent(ctx context.Context, c txn.Caller, ev *core.Event) (
 	return &shown, nil
 }
 
-// seesEvent reports whether the caller may see an event (E35): events of its namespaces, and of lanes, which all share. A caller without all
-// namespaces does not see events of several namespaces: instances and jobs of other callers would be among them.
+// seesEvent reports whether the caller may see an event (E35): events of its namespaces, and those of lanes and quotas, which all namespaces share. Other
+// events without a namespace are for callers that see all namespaces: instances and jobs of other callers would be among them. Events without a
+// namespace also need a role, which may be one that the caller does not have.
 func seesEvent(c txn.Caller, ev *core.Event) bool {
-	if c.Namespaces == nil || ev.Namespace != "" {
+	switch {
+	case ev.Namespace != "":
 		return c.Sees(ev.Namespace)
+	case strings.HasPrefix(ev.Kind, "key."):
+		return c.Namespaces == nil && !c.HidesKeys
+	case c.HidesShared:
+		return false
+	default:
+		return c.Namespaces == nil || strings.HasPrefix(ev.Kind, "lane.") || strings.HasPrefix(ev.Kind, "quota.")
 	}
-	return strings.HasPrefix(ev.Kind, "lane.") || strings.HasPrefix(ev.Kind, "quota.")
 }
 
 // inFeed leaves of the events that were found those which the caller's feed shows. Whose instance it is is looked up after the events

@@ -21,7 +21,7 @@ func (e *Graphs) AttachChildren(ctx context.Context, tasks []txn.Task) error {
 	if len(want.Docs) == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), txn.StoreTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.Cfg.StoreTimeout)
 	defer cancel()
 	return e.Insist(ctx, func() error { return e.readChildren(ctx, tasks, want) })
 }

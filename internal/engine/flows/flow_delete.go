@@ -97,7 +97,7 @@ func (r *flowRemoval) Decide(u *txn.Tx) error {
 	if err := f.CheckRemovable(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(u.Engine.Background(), txn.StoreTimeout)
+	ctx, cancel := u.Engine.Bounded()
 	defer cancel()
 	if err := r.tree.checkAbove(ctx, f); err != nil {
 		return err

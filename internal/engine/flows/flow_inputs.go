@@ -139,7 +139,7 @@ func (e *Graphs) AttachInputs(ctx context.Context, tasks []txn.Task) error {
 	if len(want.Docs) == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), txn.StoreTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.Cfg.StoreTimeout)
 	defer cancel()
 	return e.Insist(ctx, func() error { return e.readInputs(ctx, tasks, want) })
 }

@@ -128,7 +128,7 @@ func (e *Graphs) deleteOne(ctx context.Context, c txn.Caller, id base.GivenID, o
 			if err := checkDeletable(u, x, around); err != nil {
 				return false, err
 			}
-			ctx, cancel := context.WithTimeout(u.Engine.Background(), txn.StoreTimeout)
+			ctx, cancel := u.Engine.Bounded()
 			defer cancel()
 			if err := below.covers(x); err != nil {
 				return false, err

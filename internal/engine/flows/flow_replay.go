@@ -202,7 +202,7 @@ func (p *graphReplay) Behind() (flows []base.UUID) {
 
 // apply replays the member. Everything is checked before anything changes (L109).
 func (p *graphReplay) apply(u *txn.Tx, x *core.Execution, fx *core.Effects, cmd core.ReplayCommand) error {
-	ctx, cancel := context.WithTimeout(u.Engine.Background(), txn.StoreTimeout)
+	ctx, cancel := u.Engine.Bounded()
 	defer cancel()
 	for _, f := range p.flows {
 		if known := flow(u, f.id); known == nil || known.Revision != f.revision || known.State.Terminal() != f.ended {

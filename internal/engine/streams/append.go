@@ -14,7 +14,9 @@ import (
 // AppendRequest is what a worker appends in one call.
 type AppendRequest struct {
 	Drafts    []stream.Draft
-	ClientSeq *int64 // nil: the call is not protected against repetition
+	ClientSeq *int64 // nil: RequestKey protects the call against repetition
+	// RequestKey is recorded with the answer for 24 h if there is no ClientSeq (U13); "": the call is not protected at all.
+	RequestKey string
 }
 
 // AppendAnswer is the answer to an append.
@@ -30,8 +32,11 @@ type appendFrames struct {
 	fence  core.Fence
 	call   AppendRequest
 	answer AppendAnswer
-	counts map[stream.Mode]int64 // frames that were written
-	size   int64                 // bytes of their payloads
+	// request is the record of the call by its key, and print the digest of its arguments; without a Key there is none.
+	request store.DocRef
+	print   string
+	counts  map[stream.Mode]int64 // frames that were written
+	size    int64                 // bytes of their payloads
 }
 
 // AppendFrames appends frames, all of them or none.
@@ -43,6 +48,10 @@ func (e *Streams) AppendFrames(ctx context.Context, c txn.Caller, id base.GivenI
 		return AppendAnswer{}, err
 	}
 	cmd := &appendFrames{caller: c, id: id, fence: f, call: call}
+	if call.RequestKey != "" && call.ClientSeq == nil {
+		cmd.request, cmd.print = txn.RequestRef(c, cmd.Name(), id.UUID.String(), call.RequestKey), txn.Fingerprint(f, call.Drafts)
+		cmd.request.Owner = txn.Owner(id.UUID)
+	}
 	return txn.Answered(&cmd.answer, e.Do(ctx, cmd))
 }
 
@@ -64,12 +73,18 @@ func (a *appendFrames) Want(w *store.Want, _ bool) {
 	if stream.NeedsDocument(a.call.Drafts) {
 		w.Docs = append(w.Docs, summaryRef(a.id.UUID, a.fence.AttemptID))
 	}
+	if a.request.Key != "" {
+		w.Docs = append(w.Docs, a.request)
+	}
 }
 
 func (a *appendFrames) Decide(u *txn.Tx) error {
 	a.answer, a.counts, a.size = AppendAnswer{}, nil, 0
 	row, err := u.Find(a.caller, a.id)
 	if err != nil {
+		return err
+	}
+	if known, err := u.Repeated(a.caller, a.request, a.print, &a.answer); known {
 		return err
 	}
 	u.Settle(row)
@@ -94,9 +109,12 @@ func (a *appendFrames) Decide(u *txn.Tx) error {
 		return err
 	}
 	a.answer = AppendAnswer{x.Attempt.Index, done.Answer}
-	if !done.Repeated {
-		a.write(u, x, &head, &done)
+	if done.Repeated {
+		a.caller.Again()
+		return nil
 	}
+	a.write(u, x, &head, &done)
+	u.RecordRequest(a.request, a.print, a.answer)
 	return nil
 }
 

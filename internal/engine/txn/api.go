@@ -24,6 +24,10 @@ type Caller struct {
 	Repeated *atomic.Bool `json:"-"`
 	// Feed bounds what it reads of the event log to the feeds of the instances that it registered (U106); nil: not bounded.
 	Feed *Feed `json:"-"`
+	// HidesShared leaves the events of lanes, quotas, workers and the sweep out of what it reads of the event log, and HidesKeys those of signing
+	// keys: it has no role that may see them (E35).
+	HidesShared bool `json:"-"`
+	HidesKeys   bool `json:"-"`
 	// WorkLanes bounds its commands on executions to those in these lanes (U122); nil: not bounded.
 	WorkLanes []string `json:"-"`
 	// OwnWork bounds what it adds to its graphs to executions that it submitted itself (U122).

@@ -26,7 +26,7 @@ type loadsMore interface {
 	More(u *Tx, w *store.Want)
 }
 
-// Yielding is a command of which only a few share a commit, because there may be many, and others must not wait for all of them.
+// Yielding is a command that lets others go first, because there may be many, and others must not wait for all of them (yielding.go).
 type Yielding interface {
 	Command
 	Yields()

@@ -38,6 +38,7 @@ type committer struct {
 	kick   chan struct{} // one token for each line that may have something to do
 	mu     sync.Mutex
 	queue  []*Request
+	yields yieldingQueue       // commands that go after the others (yielding.go)
 	held   []*Request          // new work that waits for a pick or for one commit (submit_gate.go)
 	taken  func(*Request) bool // selects the new work that waits until release; nil: none
 	busy   int                 // lines with a transaction under way
@@ -48,18 +49,27 @@ type committer struct {
 }
 
 func newCommitter(e *Engine) *committer {
-	lines := 1 // on such a store transactions take turns
+	c := &committer{e: e, Lines: 1} // on such a store transactions take turns
 	if e.Store.Info().Shared {
-		lines = commitLines
+		c.Lines, c.yields.apart = commitLines, true
 	}
-	return &committer{e: e, Lines: lines, kick: make(chan struct{}, lines)}
+	c.kick = make(chan struct{}, c.goroutines())
+	return c
+}
+
+// goroutines is how many goroutines run the committer: one for each line, and one for commands that yield where they have transactions of their own.
+func (c *committer) goroutines() int {
+	if c.yields.apart {
+		return c.Lines + 1
+	}
+	return c.Lines
 }
 
 // depth returns how many commands wait.
 func (c *committer) depth() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.queue) + len(c.held) + c.e.Held.Depth()
+	return len(c.queue) + len(c.yields.queue) + len(c.held) + c.e.Held.Depth()
 }
 
 // enqueue adds requests, together so that they share a commit. Requests that find the queue full are refused at once (S72). It returns how many
@@ -82,13 +92,16 @@ func (c *committer) enqueue(batch ...*Request) (n int, err error) {
 
 // add adds a request. mu is held.
 func (c *committer) add(r *Request) error {
+	_, yields := r.Command.(Yielding)
 	switch {
 	case c.closed:
 		return ErrShuttingDown()
-	case len(c.queue)+len(c.held) >= c.e.Cfg.QueueLimit:
+	case len(c.queue)+len(c.yields.queue)+len(c.held) >= c.e.Cfg.QueueLimit:
 		return base.Errorf(base.CodeOverloaded, "%d commands wait for a commit", c.e.Cfg.QueueLimit).WithRetryAfter(100)
 	case c.taken != nil && c.taken(r):
 		c.held = append(c.held, r)
+	case yields:
+		c.yields.queue = append(c.yields.queue, r)
 	default:
 		c.queue = append(c.queue, r)
 	}
@@ -102,8 +115,18 @@ func (c *committer) wake() {
 	}
 }
 
+// wakeOther wakes another goroutine if there is something for it beside the batch that begins now. mu is held.
+func (c *committer) wakeOther() {
+	if c.worthwhile() {
+		c.wake()
+	}
+}
+
 // worthwhile reports whether another transaction should begin now. mu is held.
-func (c *committer) worthwhile() bool {
+func (c *committer) worthwhile() bool { return c.othersWait() || c.yields.wait(c.busy) }
+
+// othersWait reports whether another transaction should begin for commands that do not yield. mu is held.
+func (c *committer) othersWait() bool {
 	// The first line begins at once: waiting for more commands would delay a single one. The second begins only for a deep queue, because a batch has
 	// a fixed cost. When the committer has closed, everything that was accepted is committed as fast as possible.
 	return len(c.queue) > 0 && (c.busy == 0 || c.closed || c.busy < c.Lines && len(c.queue) >= deepQueue)
@@ -135,38 +158,34 @@ func (c *committer) work(stopped bool) {
 		c.readmit()
 	}
 	for c.takeTurn() || c.worthwhile() {
-		if len(c.queue) == 0 {
-			continue
+		switch {
+		case !c.worthwhile():
+		case c.yields.apart && !c.othersWait():
+			c.runYielding()
+		default:
+			c.prioritizeCompletions()
+			c.runBatch(c.next(c.e.Cfg.BatchLimit))
 		}
-		c.prioritizeCompletions()
-		batch := c.take(c.e.Cfg.BatchLimit)
-		// From here the batch belongs to this line alone. busy and the queue change under mu, so the other line and enqueue see that a transaction
-		// is under way, and mu is free during the round trips of the store.
-		c.busy++
-		c.without++
-		c.mu.Unlock()
-		c.e.answering(batch, func() { c.e.Process(batch) })
-		c.mu.Lock()
-		// What was held back for this commit goes in front of the commands that came meanwhile, unless a pick still holds it.
-		c.busy--
-		c.readmit()
 	}
 }
 
-// yieldingAtMost is how many commands that yield a batch has. What they cost must stay small beside what a commit costs in any case.
-const yieldingAtMost = 128
+// runBatch commits a batch. The lock is held, but not while the transaction is under way.
+func (c *committer) runBatch(batch []*Request) {
+	// From here the batch belongs to this line alone. busy and the queue change under mu, so the other line and enqueue see that a transaction
+	// is under way, and mu is free during the round trips of the store.
+	c.busy++
+	c.without++
+	c.wakeOther()
+	c.mu.Unlock()
+	c.e.answering(batch, func() { c.e.Process(batch) })
+	c.mu.Lock()
+	// What was held back for this commit goes in front of the commands that came meanwhile, unless a pick still holds it.
+	c.busy--
+	c.readmit()
+}
 
-// take removes up to n requests from the head of the queue, and passes over commands that yield once there are enough of them. mu is held.
+// take removes up to n requests from the head of the queue. mu is held.
 func (c *committer) take(n int) []*Request {
-	yielding := 0
-	for _, r := range c.queue {
-		if _, yields := r.Command.(Yielding); yields {
-			yielding++
-		}
-	}
-	if yielding > yieldingAtMost {
-		return c.takeSome(n)
-	}
 	if len(c.queue) <= n {
 		batch := c.queue
 		c.queue = nil
@@ -174,24 +193,6 @@ func (c *committer) take(n int) []*Request {
 	}
 	batch := c.queue[:n:n]
 	c.queue = append([]*Request(nil), c.queue[n:]...)
-	return batch
-}
-
-// takeSome is take if more commands yield than a batch may have.
-func (c *committer) takeSome(n int) (batch []*Request) {
-	yielding, rest := 0, make([]*Request, 0, len(c.queue))
-	for _, r := range c.queue {
-		_, yields := r.Command.(Yielding)
-		if len(batch) == n || yields && yielding == yieldingAtMost {
-			rest = append(rest, r)
-			continue
-		}
-		if yields {
-			yielding++
-		}
-		batch = append(batch, r)
-	}
-	c.queue = rest
 	return batch
 }
 
@@ -288,7 +289,7 @@ type BatchMode struct {
 // attempt runs the batch in one transaction. If it returns an error, no request in rest has been answered, and the caller must answer or retry
 // them. rest is the batch without the commands that were set apart.
 func (e *Engine) attempt(batch []*Request, mode BatchMode) (rest []*Request, err error) {
-	ctx, cancel := context.WithTimeout(e.Background(), StoreTimeout)
+	ctx, cancel := e.Bounded()
 	defer cancel()
 	rest = batch
 	// The incarnation is read before the cache. If the database comes back as another one in between, the rows may be of either, but since is the

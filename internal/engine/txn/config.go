@@ -21,6 +21,7 @@ type Config struct {
 	BatchLimit       int                    // commands a commit; 0 = 1000
 	MaxWaitingClaims int                    // 0 = 10 000 (S23)
 	PollInterval     time.Duration          // safety-net look at the store; 0 = 1 s (S71)
+	StoreTimeout     time.Duration          // bounds one transaction; 0 = 30 s
 	LeaseTTL         base.Millis            // of a claim that names none; 0 = 30 000
 	Retention        core.RetentionByStatus // absent: the defaults of L139
 	EventRetention   time.Duration          // 0 = 7 days, negative: for ever (E37)
@@ -55,7 +56,6 @@ const (
 	leaseTimerReach = 10 * base.Minute // a running execution's timer is armed at most this far ahead, so that entries of finished work are removed soon
 	ClaimRecordLook = base.Minute      // how often it is checked whether the leases of a recorded claim are still held
 	RequestWindow   = 24 * base.Hour   // how long recorded answers are kept (W4)
-	StoreTimeout    = 30 * time.Second // of one transaction
 )
 
 func (cfg Config) withDefaults() Config {
@@ -75,6 +75,7 @@ func (cfg Config) withDefaults() Config {
 	SetDefault(&cfg.BatchLimit, 1000)
 	SetDefault(&cfg.MaxWaitingClaims, 10_000)
 	SetDefault(&cfg.PollInterval, time.Second)
+	SetDefault(&cfg.StoreTimeout, 30*time.Second)
 	SetDefault(&cfg.LeaseTTL, 30*base.Second)
 	SetDefault(&cfg.EventRetention, 7*24*time.Hour)
 	SetDefault(&cfg.AuditRetention, 9600*time.Hour)
@@ -97,12 +98,16 @@ type Hooks struct {
 	Probe Probe
 	// UnsafeDurability lets the store skip what only a loss of power needs.
 	UnsafeDurability bool
+	// StoreTimeout bounds a transaction, and every call of the store. 0: ten minutes, because a large command takes as long as a busy machine
+	// lets it, and what a test shows must not depend on that.
+	StoreTimeout time.Duration
 }
 
 type hooksKey struct{}
 
 // WithHooks returns a context that carries the hooks.
 func WithHooks(ctx context.Context, h Hooks) context.Context {
+	SetDefault(&h.StoreTimeout, 10*time.Minute)
 	return context.WithValue(ctx, hooksKey{}, h)
 }
 

@@ -120,7 +120,7 @@ func (e *Engine) Start(ctx context.Context) error {
 }
 
 func (e *Engine) start() {
-	for range e.Committer.Lines {
+	for range e.Committer.goroutines() {
 		e.wg.Go(func() { e.KeepRunning(InCommand, func() { e.Committer.run(e.Stop) }) })
 	}
 	e.wg.Go(func() { e.KeepRunning(InClaim, func() { e.Dispatcher.Run(e.Stop) }) })
@@ -168,7 +168,7 @@ func (e *Engine) Close(ctx context.Context) error {
 
 // Bounded is the context of a transaction that no single caller owns.
 func (e *Engine) Bounded() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(e.Background(), StoreTimeout)
+	return context.WithTimeout(e.Background(), e.Cfg.StoreTimeout)
 }
 
 // Background is the context of work that no single caller owns.

@@ -47,7 +47,8 @@ func (c *committer) takeTurn() bool {
 	// On such a store there is one line, so busy means that a batch is under way: its transaction serves the calls if it can (offered). If commands
 	// wait, up to mostWithout batches go first, because each of them may serve the calls without a transaction of their own. Then the turn is taken
 	// even if the queue never gets empty, so that commits cannot starve claims, nor claims commits.
-	if t == nil || c.busy > 0 || len(c.queue) > 0 && c.without < mostWithout && !c.closed {
+	waits := len(c.queue)+len(c.yields.queue) > 0
+	if t == nil || c.busy > 0 || waits && c.without < mostWithout && !c.closed {
 		return false
 	}
 	// Taken under the lock, so that each turn is run once and its channel gets one value. There is one dispatcher, and it waits for that value: no

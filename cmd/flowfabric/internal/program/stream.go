@@ -11,6 +11,7 @@ import (
 
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
+	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/runes"
 )
 
 // Bounds of what is sent.
@@ -121,7 +122,7 @@ func (l *lines) take() (frames []api.NewFrame, more bool) {
 	}
 	n := len(l.kept)
 	if l.dropped == 0 && !l.closing {
-		n = whole(l.kept)
+		n = runes.Whole(l.kept)
 	}
 	frames = framesOf(l.kept[:n])
 	if l.dropped > 0 {
@@ -190,7 +191,7 @@ func framesOf(data []byte) (frames []api.NewFrame) {
 			n = mostFrame
 			if line := bytes.LastIndexByte(data[:n], '\n'); line >= 0 {
 				n = line + 1
-			} else if character := whole(data[:n]); character > 0 {
+			} else if character := runes.Whole(data[:n]); character > 0 {
 				n = character
 			}
 		}
@@ -206,19 +207,6 @@ func said(data []byte) api.NewFrame {
 		payload = api.Text(string(data))
 	}
 	return api.NewFrame{Type: "stderr", Payload: payload}
-}
-
-// whole is the length of a text without a character at its end whose rest is missing.
-func whole(text []byte) int {
-	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
-		if last := text[len(text)-n:]; utf8.RuneStart(last[0]) {
-			if utf8.FullRune(last) {
-				break
-			}
-			return len(text) - n
-		}
-	}
-	return len(text)
 }
 
 // streamOf starts to send the standard error of a task's program. finish returns when all of it is stored.

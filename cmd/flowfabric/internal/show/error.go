@@ -107,7 +107,7 @@ func Error(w io.Writer, err error, asJSON bool, words Words) {
 	refusal := asRefusal(err)
 	if asJSON {
 		if data, err := json.Marshal(refusal); err == nil {
-			fmt.Fprintf(w, "%s\n", data)
+			fmt.Fprintf(w, "%s\n", visibleJSON(data))
 			return
 		}
 	}

@@ -3,6 +3,7 @@
 package show
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -130,9 +131,13 @@ func (p *Printer) machine(v *view, item any) (done bool, err error) {
 	case p.Template != nil:
 		return true, p.fill(item)
 	case p.JSON:
-		text := json.NewEncoder(p.Out)
-		text.SetEscapeHTML(false) // as the API writes it
-		return true, text.Encode(item)
+		var text bytes.Buffer
+		to := json.NewEncoder(&text)
+		to.SetEscapeHTML(false) // as the API writes it
+		if err = to.Encode(item); err == nil {
+			_, err = p.Out.Write(visibleJSON(text.Bytes()))
+		}
+		return true, err
 	case p.Quiet:
 		_, err = fmt.Fprintln(p.Out, v.id(item))
 		return true, err

@@ -1,10 +1,14 @@
 package show
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/runes"
 )
 
 // Visible escapes a text so that a terminal only displays it: characters that control the terminal, change the writing direction
@@ -48,7 +52,7 @@ type screen struct {
 // text returns what is shown of a part.
 func (s *screen) text(part []byte) string {
 	part = append(s.rest, part...)
-	whole := len(part) - unfinished(part)
+	whole := runes.Whole(part)
 	s.rest = part[whole:]
 	text := string(part[:whole])
 	if text == "" {
@@ -68,15 +72,22 @@ func (s *screen) end() string {
 	return text
 }
 
-// unfinished is the number of bytes at the end of a text that begin a character.
-func unfinished(text []byte) int {
-	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
-		if last := text[len(text)-n:]; utf8.RuneStart(last[0]) {
-			if utf8.FullRune(last) {
-				return 0
-			}
-			return n
+// visibleJSON returns JSON in which characters that are not displayed as themselves are escaped, as Visible does with texts for people: what is printed on a
+// terminal must not steer it. The value is the same.
+func visibleJSON(text []byte) []byte {
+	if !bytes.ContainsFunc(text, hidden) {
+		return text
+	}
+	to := make([]byte, 0, len(text)+64)
+	for _, r := range string(text) {
+		switch first, second := utf16.EncodeRune(r); {
+		case !hidden(r):
+			to = utf8.AppendRune(to, r)
+		case r < 0x10000:
+			to = fmt.Appendf(to, `\u%04x`, r)
+		default:
+			to = fmt.Appendf(to, `\u%04x\u%04x`, first, second)
 		}
 	}
-	return 0
+	return to
 }

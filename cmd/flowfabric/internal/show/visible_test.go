@@ -2,6 +2,7 @@ package show
 
 import (
 	"bytes"
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -22,6 +23,26 @@ func TestU156_what_steers_a_terminal_is_shown_and_not_done(t *testing.T) {
 	} {
 		if got := Visible(text); got != want {
 			t.Errorf("%q is shown as %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestU156_json_shows_what_steers_a_terminal_as_the_same_value(t *testing.T) {
+	t.Parallel()
+	view := View[string]{ID: func(x string) string { return x }}
+	for text, want := range map[string]string{
+		"plain, ünïcode <b> 漢字 👩‍👩‍👧":    `"plain, ünïcode <b> 漢字 👩‍👩‍👧"`,
+		"\u009b2J\u0085\x7f\x1b[2J":      `"\u009b2J\u0085\u007f\u001b[2J"`,
+		"exe\u202egnp\u200b":             `"exe\u202egnp\u200b"`,
+		"a tag \U000e0041, two\nlines\t": `"a tag \udb40\udc41, two\nlines\t"`,
+	} {
+		var out bytes.Buffer
+		if err := One(&Printer{Out: &out, JSON: true}, view, text); err != nil {
+			t.Fatal(err)
+		}
+		var back string
+		if err := json.Unmarshal(out.Bytes(), &back); err != nil || back != text || out.String() != want+"\n" {
+			t.Errorf("%q is written as %s, want %s: %v", text, out.String(), want, err)
 		}
 	}
 }
