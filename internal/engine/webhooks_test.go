@@ -457,3 +457,69 @@ func TestE45_a_url_that_may_not_be_called_is_refused(t *testing.T) {
 		same(t, "nothing has changed", w.hook(hook.ID).Revision, hook.Revision)
 	})
 }
+
+func TestE39_EI13_events_wait_in_the_log_while_an_endpoint_has_too_many_pending(t *testing.T) {
+	t.Parallel()
+	onAlone(t, engine.Config{}, func(t *testing.T, w *world) {
+		r := w.listening(nil, w.e)
+		release := make(chan struct{})
+		r.answers(func(ctx context.Context, _ webhook.Request) webhook.Answer {
+			select {
+			case <-release:
+			case <-ctx.Done():
+			}
+			return webhook.Answer{Status: 200}
+		})
+		hook := w.hooked("acme", hereURL, submittedOnly)
+		const events = webhook.MostPending + 1500
+		for range events / 500 {
+			w.submitMany(500, core.Submission{Namespace: "acme"})
+		}
+		eventually(t, "no more are taken", func() bool { return w.hook(hook.ID).Queue.Stopped != nil })
+		same(t, "pending", w.pendingOf(hook.ID), webhook.MostPending)
+		_, err := w.e.TestWebhook(w.ctx(), operator, hook.ID, engine.AdminAction{})
+		refused(t, err, base.CodeNamespaceLimitExceeded)
+		close(release)
+		r.answers(taken204)
+		eventually(t, "all have arrived", func() bool { return len(r.requests(hereURL)) >= events && w.pendingOf(hook.ID) == 0 })
+		got := idsOf(r.requests(hereURL))
+		slices.Sort(got)
+		same(t, "each once", len(slices.Compact(got)), events)
+		same(t, "requests", len(r.requests(hereURL)), events)
+		eventually(t, "the oldest are removed", func() bool { return w.hook(hook.ID).Queue.Done <= webhook.KeptDone+600 })
+	})
+}
+
+// named are the commands of commits.
+type namedCommits struct{ all chan string }
+
+func (n *namedCommits) BeforeCommit(commands []string) error {
+	for _, name := range commands {
+		if strings.HasSuffix(name, "_deliveries") {
+			n.all <- name
+		}
+	}
+	return nil
+}
+
+func (*namedCommits) AfterCommit([]string) error { return nil }
+
+func TestE42_endpoints_that_take_nothing_cost_no_transaction(t *testing.T) {
+	t.Parallel()
+	commits := &namedCommits{all: make(chan string, 1000)}
+	onAlone(t, engine.Config{Probe: commits}, func(t *testing.T, w *world) {
+		r := w.listening(nil, w.e)
+		for range 50 {
+			w.hooked("acme", hereURL, webhook.Filter{Kinds: []string{"flow."}})
+		}
+		for range 10 {
+			w.submitMany(100, core.Submission{Namespace: "acme"})
+		}
+		last := w.hooked("acme", thereURL, submittedOnly)
+		w.submit(core.Submission{Namespace: "acme"})
+		w.settledHook(last.ID, 1)
+		same(t, "requests", len(r.requests(hereURL)), 0)
+		same(t, "the one delivery is taken and recorded", []string{<-commits.all, <-commits.all}, []string{"pick_deliveries", "settle_deliveries"})
+		same(t, "and nothing else", len(commits.all), 0)
+	})
+}
