@@ -141,7 +141,7 @@ func midnight(year int, month time.Month, day int, zone *time.Location) base.Tim
 	shown := time.Date(year, month, day, 0, 0, 0, 0, time.UTC)
 	for at := shown.Add(-26 * time.Hour).In(zone); ; { // no zone has a larger offset
 		_, offset := at.Zone()
-		_, end := at.ZoneBounds()
+		end := clockChange(at)
 		first := shown.Add(-time.Duration(offset) * time.Second)
 		if first.Before(at) {
 			first = at
@@ -153,10 +153,21 @@ func midnight(year int, month time.Month, day int, zone *time.Location) base.Tim
 	}
 }
 
+// clockChange returns the first moment after at from which the clocks of its zone may show another offset; zero: there is none.
+func clockChange(at time.Time) time.Time {
+	_, end := at.ZoneBounds()
+	if !end.IsZero() && !end.After(at) {
+		// On the last day of a leap year from 2040 on, the standard library returns a moment of that day. No clock changes on it.
+		return at.Add(24 * time.Hour)
+	}
+	return end
+}
+
 // hoursAround is around for hours: moments at which the clocks of the zone show a whole hour. An hour that is shown twice counts as two.
 func hoursAround(now base.Time, zone *time.Location) (last, next base.Time) {
 	at := now.Std().In(zone)
-	begin, end := at.ZoneBounds()
+	begin, _ := at.ZoneBounds()
+	end := clockChange(at)
 	last = now.Add(-intoHour(at))
 	if !begin.IsZero() && last < base.TimeOf(begin) {
 		last = lastHour(base.TimeOf(begin), zone)

@@ -49,6 +49,9 @@ func TestB35_boundaries_lie_on_the_schedule(t *testing.T) {
 		{"half past the hour", calendar(UnitHour, "Asia/Kolkata"), "2026-05-05T10:00:00Z", "2026-05-05T09:30:00Z", "2026-05-05T10:30:00Z"},
 		{"an hour that comes twice, first", calendar(UnitHour, "Europe/Berlin"), "2026-10-25T00:30:00Z", "2026-10-25T00:00:00Z", "2026-10-25T01:00:00Z"},
 		{"an hour that comes twice, second", calendar(UnitHour, "Europe/Berlin"), "2026-10-25T01:30:00Z", "2026-10-25T01:00:00Z", "2026-10-25T02:00:00Z"},
+		{"the last day of a leap year that the tables of the zone do not list", calendar(UnitDay, "Europe/Berlin"), "2040-12-31T12:00:00Z", "2040-12-30T23:00:00Z", "2040-12-31T23:00:00Z"},
+		{"a month that ends with that day", calendar(UnitMonth, "America/New_York"), "2040-12-31T12:00:00Z", "2040-12-01T05:00:00Z", "2041-01-01T05:00:00Z"},
+		{"an hour of that day", calendar(UnitHour, "America/New_York"), "2040-12-31T12:30:00Z", "2040-12-31T12:00:00Z", "2040-12-31T13:00:00Z"},
 		{"half an hour back", calendar(UnitHour, "Australia/Lord_Howe"), "2026-04-04T15:10:00Z", "2026-04-04T14:00:00Z", "2026-04-04T15:30:00Z"},
 	} {
 		last, next := c.reset.around(momentOf(t, c.now))
