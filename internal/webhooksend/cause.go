@@ -10,7 +10,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core/webhook"
 )
 
-// maxReason bounds what is said of a certificate, in bytes.
+// maxReason bounds the reason why a certificate was refused, in bytes.
 const maxReason = 200
 
 // cause is the text of Answer.Err for an error. Errors of the network are not shown: they contain addresses of name servers, and URLs.
@@ -37,13 +37,13 @@ func cause(ctx context.Context, err error) string {
 	return webhook.ErrAnswer
 }
 
-// timedOut reports whether a step took too long although the attempt had time left, which connections that are shared by attempts can do.
+// timedOut reports whether a step took too long although the attempt had time left: a connection may have been opened for an earlier attempt.
 func timedOut(err error) bool {
 	var slow interface{ Timeout() bool }
 	return errors.As(err, &slow) && slow.Timeout()
 }
 
-// unauthenticated reports whether TLS failed. What is wrong with a certificate is said, since only its owner can repair it.
+// unauthenticated reports whether TLS failed. The reason names the fault of a certificate, which its owner needs to know.
 func unauthenticated(err error) (reason string, found bool) {
 	var certificate *tls.CertificateVerificationError
 	if errors.As(err, &certificate) {
