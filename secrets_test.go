@@ -171,7 +171,7 @@ func (c *confidant) events(t *testing.T) string {
 	return strings.ReplaceAll(text, "hidden-failure", "")
 }
 
-// Deliveries of webhooks, which EI12 names as well, do not exist yet.
+// What webhooks send and show is checked in internal/server and internal/engine.
 func TestU130_EI12_secrets_and_payloads_are_in_no_event_log_metric_trace_problem_or_setting(t *testing.T) {
 	t.Parallel()
 	for name, address := range everyStore() {

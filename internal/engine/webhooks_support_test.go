@@ -60,6 +60,13 @@ func (r *receivers) requests(url string) []webhook.Request {
 	return slices.DeleteFunc(slices.Clone(r.got), func(q webhook.Request) bool { return q.URL != url })
 }
 
+// mostOf is how many requests were under way at a receiver at a time.
+func (r *receivers) mostOf(url string) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.most[url]
+}
+
 // all are the requests that all receivers got.
 func (r *receivers) all() []webhook.Request {
 	r.mu.Lock()

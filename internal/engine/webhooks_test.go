@@ -165,7 +165,7 @@ func TestE43_a_receiver_that_is_busy_gets_one_request_at_a_time_until_the_next_s
 			w.submit(core.Submission{Namespace: "acme"})
 		}
 		eventually(t, "all have failed", func() bool { return w.hook(hook.ID).Queue.Retrying == 21 })
-		same(t, "requests at a time", r.most[hereURL], 1)
+		same(t, "requests at a time", r.mostOf(hereURL), 1)
 		r.answers(taken204)
 		w.pass(base.Hour + base.Second)
 		w.settledHook(hook.ID, 21)
@@ -393,7 +393,7 @@ func TestEI13_several_servers_deliver_every_event_and_a_dead_receiver_delays_no_
 		want := w.eventIDs("execution.submitted")
 		slices.Sort(want)
 		same(t, "every event once: nothing crashed", got, want)
-		if n := r.most[hereURL]; n > webhook.DefaultInFlight {
+		if n := r.mostOf(hereURL); n > webhook.DefaultInFlight {
 			t.Errorf("%d requests at a time to one endpoint", n)
 		}
 		eventually(t, "what the dead one did not take waits", func() bool { return w.pendingOf(dead.ID) == 300 })

@@ -14,6 +14,7 @@ import (
 const (
 	sendTime   = 15 * time.Second // that a request may take at most (E43)
 	leaseTime  = time.Duration(webhook.LeaseMS) * time.Millisecond
+	sendEnd    = sendTime + time.Second   // when one is given up that does not end by itself: it then says nothing of the receiver
 	leaseSpare = time.Second              // between the end of a request and that of the lease
 	renewAfter = leaseTime / 3            // without another write
 	mostDone   = 4 * webhook.MostInFlight // answers that wait to be written; then no request is sent
@@ -324,12 +325,12 @@ func (r *runner) send() {
 // maySend reports whether a request may be sent now: one must have ended before the lease has.
 func (r *runner) maySend() bool {
 	return !r.lost && !r.stopping() && r.endpoint.Active() && len(r.done) < mostDone && r.inFlight < r.queue.Places(r.endpoint.MaxInFlight) &&
-		r.w.hostNow().Add(sendTime+leaseSpare).Before(r.until)
+		r.w.hostNow().Add(sendEnd+leaseSpare).Before(r.until)
 }
 
 // attempt makes one request. If it panics it counts as a failed attempt.
 func (r *runner) attempt(one *item, request webhook.Request) {
-	ctx, cancel := context.WithTimeout(r.w.runners.ctx, sendTime)
+	ctx, cancel := context.WithTimeout(r.w.runners.ctx, sendEnd)
 	defer cancel()
 	one.answer = webhook.Answer{Err: webhook.ErrConnect}
 	defer func() {
