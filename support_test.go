@@ -150,7 +150,9 @@ func (k *keyed) with(t testing.TB, name string, roles ...string) *flowfabric.Cli
 func openWorld(t testing.TB, url string, hooks engine.Hooks) *world {
 	t.Helper()
 	hooks.UnsafeDurability = true
-	client, err := embedded.Open(cluster.Keeping(engine.WithHooks(t.Context(), hooks), url), url, embedded.Config{EngineConfig: flowfabric.EngineConfig{Logger: silent()}})
+	client, err := embedded.Open(cluster.Keeping(engine.WithHooks(t.Context(), hooks), url), url, embedded.Config{EngineConfig: flowfabric.EngineConfig{
+		Logger: silent(), Webhooks: api.WebhookTargets{AllowLoopback: true}, // receivers of tests
+	}})
 	if err != nil {
 		t.Fatalf("Open: %v", err)
 	}

@@ -366,7 +366,7 @@ var (
 var (
 	TimersFired = Counter{Metric{
 		Rule: "U212", Name: "ff_timers_fired_total", Type: TypeCounter, Place: Engine, Labels: []Label{{Name: "kind", Values: []string{
-			"execution", "retention", "idempotency_key", "request", "claim", "worker", "bulk", "followup", "frames", "audit", "allowance", "signing_key", "rate", "budget", "charge",
+			"execution", "retention", "idempotency_key", "request", "claim", "worker", "bulk", "followup", "frames", "audit", "allowance", "signing_key", "rate", "budget", "charge", "webhook",
 		}}},
 		Help: "Timers processed for the first time, by purpose.",
 	}}

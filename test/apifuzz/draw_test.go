@@ -48,6 +48,7 @@ type subject struct {
 	lease lease
 	wait  wait
 	graph graph
+	post  post
 }
 
 // states are those in which an operation can succeed.
@@ -68,7 +69,7 @@ var states = map[string][]string{
 // valid draws a request that the document allows.
 func (d *drawer) valid(o *operation) *request {
 	r := &request{o: o, method: o.method, path: map[string]string{}, header: http.Header{}}
-	about := subject{id: d.mem.execution(d.Rand, states[o.id]...), lease: d.mem.lease(d.Rand), wait: d.mem.wait(d, o), graph: d.mem.graph(d.Rand, o)}
+	about := subject{id: d.mem.execution(d.Rand, states[o.id]...), lease: d.mem.lease(d.Rand), wait: d.mem.wait(d, o), graph: d.mem.graph(d.Rand, o), post: d.mem.post(d.Rand)}
 	fenced := slices.ContainsFunc(o.parameters, func(p parameter) bool { return p.name == "FlowFabric-Lease" })
 	if fenced && (o.id != wire.CancelExecution.ID || d.IntN(3) == 0) {
 		about.id = about.lease.execution

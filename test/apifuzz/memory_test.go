@@ -15,6 +15,7 @@ type memory struct {
 	leases     []lease             // the newest last
 	waits      []wait              // the newest last
 	graphs     []graph             // the newest last
+	posts      []post              // deliveries of webhooks
 	ended      string              // a flow that has ended
 	own        map[string]bool     // ids of the keys that the fuzzer itself uses: they must not be changed
 }

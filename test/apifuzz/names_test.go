@@ -73,6 +73,9 @@ func (d *drawer) known(o *operation, name string, about subject) (value, bool) {
 	case "lease_id", "lease_epoch":
 		return d.fencePart(name, about), true
 	}
+	if v, ok := d.ofWebhook(o, name); ok {
+		return v, ok
+	}
 	if v, ok := d.ofLimits(o, name); ok {
 		return v, ok
 	}
@@ -125,6 +128,10 @@ func (d *drawer) pathValue(o *operation, name string, about subject) string {
 		text = d.mem.some(d.Rand, "job_id")
 	case name == "id" && (strings.HasPrefix(o.path, "/v1/budgets") || strings.HasPrefix(o.path, "/v1/quotas")):
 		text = d.limitName(o)
+	case name == "id" && strings.HasPrefix(o.path, "/v1/webhooks"):
+		text = about.post.endpoint
+	case name == "delivery":
+		text = about.post.delivery
 	case name == "id":
 		text = d.mem.some(d.Rand, "key_id")
 	case name == "waitpoint":

@@ -63,6 +63,7 @@ func (f *fuzzer) tend() {
 	f.tendWaits()
 	f.tendFlows()
 	f.tendGrants()
+	f.tendWebhooks()
 	f.do(wire.CreateAPIKey.Operation, "", `{"name":"spare","roles":["read"],"namespaces":["default"]}`) // others are revoked by now
 }
 

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/inprocess"
@@ -79,7 +80,9 @@ func newWorld(t testing.TB, address string, open bool) *world {
 	t.Helper()
 	w := &world{log: &faults{}, open: open}
 	logger := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelError}))
-	client, err := embedded.Open(cluster.Keeping(engine.WithHooks(t.Context(), engine.Hooks{UnsafeDurability: true}), address), address, embedded.Config{EngineConfig: flowfabric.EngineConfig{Logger: logger}})
+	client, err := embedded.Open(cluster.Keeping(engine.WithHooks(t.Context(), engine.Hooks{UnsafeDurability: true}), address), address, embedded.Config{EngineConfig: flowfabric.EngineConfig{
+		Logger: logger, Webhooks: api.WebhookTargets{AllowHTTP: true, AllowLoopback: true},
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
