@@ -3,7 +3,6 @@ package flowfabric_test
 import (
 	"context"
 	"errors"
-	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -25,7 +24,7 @@ import (
 
 func TestU199_every_metric_moves_by_what_causes_it(t *testing.T) {
 	t.Parallel()
-	for _, group := range [][]cause{commandCauses, executionCauses, claimCauses, leaseCauses, waitCauses, budgetCauses, admissionCauses, flowCauses, followupCauses, eventCauses, fleetCauses, upkeepCauses, storeCauses} {
+	for _, group := range [][]cause{commandCauses, executionCauses, claimCauses, leaseCauses, waitCauses, budgetCauses, admissionCauses, flowCauses, followupCauses, eventCauses, webhookCauses, fleetCauses, upkeepCauses, storeCauses} {
 		for _, c := range group {
 			c.check(t)
 		}
@@ -41,7 +40,7 @@ var movedElsewhere = []string{
 func TestU199_every_metric_of_an_engine_has_a_cause(t *testing.T) {
 	t.Parallel()
 	moved := map[string]bool{}
-	for _, group := range [][]cause{commandCauses, executionCauses, claimCauses, leaseCauses, waitCauses, budgetCauses, admissionCauses, flowCauses, followupCauses, eventCauses, fleetCauses, upkeepCauses, storeCauses} {
+	for _, group := range [][]cause{commandCauses, executionCauses, claimCauses, leaseCauses, waitCauses, budgetCauses, admissionCauses, flowCauses, followupCauses, eventCauses, webhookCauses, fleetCauses, upkeepCauses, storeCauses} {
 		for _, c := range group {
 			for sample := range c.moves {
 				name, _, _ := strings.Cut(sample, "{")
@@ -361,34 +360,6 @@ var eventCauses = []cause{
 		},
 		moves: map[string]float64{`ff_frames_total{mode="durable"}`: 2, `ff_frames_total{mode="best_effort"}`: 1, `ff_frame_bytes_total`: 6, `ff_stream_readers`: 1},
 	},
-	{ // U210
-		name: "a webhook whose receiver takes an event",
-		do: func(t *testing.T, w *metered) {
-			w.webhook(t, func(http.ResponseWriter, *http.Request) {})
-		},
-		moves: map[string]float64{`ff_webhook_deliveries_total{outcome="delivered"}`: 1},
-	},
-	{
-		name: "a webhook whose receiver does not answer",
-		do: func(t *testing.T, w *metered) {
-			w.webhook(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
-		},
-		moves: map[string]float64{`ff_webhooks_pending`: 1},
-	},
-}
-
-// webhook sends an event to a receiver.
-func (w *metered) webhook(t *testing.T, receive http.HandlerFunc) {
-	t.Helper()
-	receiver := httptest.NewServer(http.HandlerFunc(func(a http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // so that the end of the connection is noticed
-		receive(a, r)
-	}))
-	t.Cleanup(receiver.Close)
-	t.Cleanup(receiver.CloseClientConnections) // before Close, which waits for requests
-	webhooks := w.Admin().Webhooks()
-	endpoint := must[*api.SecretWebhook](t)(webhooks.Create(inTime(t), api.NewWebhook{URL: receiver.URL, Filter: &api.WebhookFilter{Kinds: []string{"bulk."}}}))
-	must[*api.Delivery](t)(webhooks.Test(inTime(t), endpoint.ID))
 }
 
 // fleetCauses are those of U211 that a server knows.
