@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -284,6 +285,30 @@ func TestE46_a_delivery_is_sent_again_and_a_test_is_sent_as_any_event(t *testing
 		list, _, err := w.e.Webhooks.Webhooks(w.ctx(), stranger, "", nil)
 		ok(t, err)
 		same(t, "a stranger's list", len(list), 0)
+	})
+}
+
+func TestE46_a_delivery_that_is_being_recorded_is_found_to_be_sent_again(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		w.listening(nil, w.e)
+		hook := w.hooked("acme", hereURL, submittedOnly)
+		var under sync.WaitGroup
+		for range 8 {
+			under.Go(func() {
+				for range 15 { // each record moves to where deliveries are that were made, at the moment at which it is looked for
+					tested, err := w.e.TestWebhook(w.ctx(), operator, hook.ID, engine.AdminAction{})
+					if err == nil {
+						_, err = w.e.Redeliver(w.ctx(), operator, hook.ID, tested.ID, engine.AdminAction{})
+					}
+					if err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		under.Wait()
+		w.settledHook(hook.ID, 120)
 	})
 }
 

@@ -99,15 +99,11 @@ func (w *Webhooks) deliveryDocs(ctx context.Context, id base.UUID, places []stri
 // Redeliver sends a delivery again, whatever became of it: at once, and then as often as any other. Codes: webhook_not_found, delivery_not_found,
 // namespace_limit_exceeded, overloaded.
 func (w *Webhooks) Redeliver(ctx context.Context, c txn.Caller, id, delivery base.UUID, how admin.AdminAction) (webhook.Delivery, error) {
-	beside := make([]store.DocRef, len(allPlaces))
-	for i, place := range allPlaces {
-		beside[i] = deliveryRef(id, place, delivery)
-	}
 	var again webhook.Delivery
-	_, err := w.run(ctx, endpointChange{op: "redeliver_webhook", caller: c, how: how, id: id, args: delivery, beside: beside, act: func(o *opened) (bool, error) {
-		place, doc := findDelivery(o.u, id, delivery)
-		if doc == nil {
-			return false, noSuchDelivery(delivery)
+	_, err := w.run(ctx, endpointChange{op: "redeliver_webhook", caller: c, how: how, id: id, args: delivery, act: func(o *opened) (bool, error) {
+		place, doc, err := findDelivery(o.u, id, delivery)
+		if err != nil {
+			return false, err
 		}
 		d, err := decodeDelivery(doc)
 		if err != nil {
@@ -155,13 +151,29 @@ func mayAdd(q *webhook.Queue, counted bool) error {
 		WithHint("wait until its receiver has taken some of them")
 }
 
-func findDelivery(u *txn.Tx, id, delivery base.UUID) (place string, doc *store.Doc) {
+// findDelivery reads a delivery, under the lock of its queue. The read comes after the lock: a read that waits for the lock may miss a delivery that the
+// transaction before has moved, because it finds neither the record that is gone nor the one that is new.
+func findDelivery(u *txn.Tx, id, delivery base.UUID) (place string, doc *store.Doc, err error) {
+	ctx, cancel := u.Engine.Bounded()
+	defer cancel()
+	if err := u.Load(ctx, store.Want{Docs: recordsOf(id, delivery)}); err != nil {
+		return "", nil, err
+	}
 	for _, place := range allPlaces {
 		if doc := u.Doc(deliveryRef(id, place, delivery)); doc != nil {
-			return place, doc
+			return place, doc, nil
 		}
 	}
-	return "", nil
+	return "", nil, noSuchDelivery(delivery)
+}
+
+// recordsOf names the records of which one is that of a delivery.
+func recordsOf(id, delivery base.UUID) []store.DocRef {
+	refs := make([]store.DocRef, len(allPlaces))
+	for i, place := range allPlaces {
+		refs[i] = deliveryRef(id, place, delivery)
+	}
+	return refs
 }
 
 func noSuchDelivery(id base.UUID) error {
@@ -170,11 +182,7 @@ func noSuchDelivery(id base.UUID) error {
 
 // delivery reads a delivery.
 func (w *Webhooks) delivery(ctx context.Context, id, delivery base.UUID) (webhook.Delivery, error) {
-	refs := make([]store.DocRef, len(allPlaces))
-	for i, place := range allPlaces {
-		refs[i] = deliveryRef(id, place, delivery)
-	}
-	docs, err := w.ReadDocs(ctx, refs...)
+	docs, err := w.ReadDocs(ctx, recordsOf(id, delivery)...)
 	if err != nil {
 		return webhook.Delivery{}, txn.PublicFault(err)
 	}
