@@ -96,9 +96,11 @@ func (s *swapped) Now(ctx context.Context) (base.Time, error) { return s.at().No
 func (s *swapped) Project(ctx context.Context, p store.Projection) error {
 	return s.at().Project(ctx, p)
 }
+
 func (s *swapped) Index(ctx context.Context, part store.IndexPart) error {
 	return s.at().Index(ctx, part)
 }
+
 func (s *swapped) LogOf(ctx context.Context, ask store.LogOf) ([]store.Commit, int64, error) {
 	return s.at().LogOf(ctx, ask)
 }

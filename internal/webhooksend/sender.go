@@ -54,7 +54,7 @@ type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 type Sender struct {
 	cfg       Config
 	transport *http.Transport
-	life      context.Context // ends with Close
+	life      context.Context //nolint:containedctx // of all requests; ends with Close
 	end       context.CancelFunc
 
 	mu      sync.Mutex
@@ -156,7 +156,7 @@ func (s *Sender) attempt(ctx context.Context, r webhook.Request) (webhook.Answer
 	if err != nil {
 		return webhook.Answer{}, err
 	}
-	response, err := s.transport.RoundTrip(request) // not http.Client: it follows redirects
+	response, err := s.transport.RoundTrip(request) //nolint:bodyclose // answer closes it. Not http.Client, which follows redirects
 	if err != nil {
 		return webhook.Answer{}, err
 	}

@@ -41,7 +41,7 @@ func FuzzHandler(f *testing.F) {
 		defer cancel()
 		defer time.AfterFunc(givesUp, cancel).Stop()
 		defer func() { // a client that has given up gets no answer, which net/http does by cutting its connection
-			if cut := recover(); cut != nil && (cut != http.ErrAbortHandler || ctx.Err() == nil) {
+			if cut := recover(); cut != nil && (cut != http.ErrAbortHandler || ctx.Err() == nil) { //nolint:errorlint // as net/http compares it
 				panic(cut)
 			}
 		}()

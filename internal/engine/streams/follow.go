@@ -38,7 +38,6 @@ type Follow struct {
 	bounded  bool // of one attempt: it ends after the frame to, not with the close
 	to       int64
 	older    bool // attempts before the newest are needed
-	done     bool
 }
 
 // FollowPage is what a follower is sent next.

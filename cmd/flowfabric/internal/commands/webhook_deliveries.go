@@ -122,8 +122,13 @@ func filterText(f *api.WebhookFilter) string {
 	}
 	var parts []string
 	for _, part := range [][2]string{
-		{"", strings.Join(f.Kinds, ",")}, {"execution=", bareID(f.ExecutionID)}, {"flow=", bareID(f.FlowID)}, {"lane=", f.Lane}, {"outcome=", f.Outcome},
-		{"worker=", f.InstanceID}, {"actor=", f.ActorType},
+		{"", strings.Join(f.Kinds, ",")},
+		{"execution=", bareID(f.ExecutionID)},
+		{"flow=", bareID(f.FlowID)},
+		{"lane=", f.Lane},
+		{"outcome=", f.Outcome},
+		{"worker=", f.InstanceID},
+		{"actor=", f.ActorType},
 	} {
 		if part[1] != "" {
 			parts = append(parts, part[0]+part[1])

@@ -80,7 +80,8 @@ func TestU169_marks_say_what_the_engine_did(t *testing.T) {
 		"a reader who continues":              {StreamOptions{}, []api.Frame{said("a\n"), started(1, "retry")}, "--- attempt 1 (retry); what came before is superseded\n"},
 		"an attempt that said nothing before": {StreamOptions{}, []api.Frame{started(0, "initial"), started(1, "retry")}, "--- attempt 1 (retry)\n"},
 		"every attempt": {
-			StreamOptions{Every: true}, []api.Frame{started(0, "initial"), said("a\n"), closed(0, "reclaimed"), started(1, "reclaim")},
+			StreamOptions{Every: true},
+			[]api.Frame{started(0, "initial"), said("a\n"), closed(0, "reclaimed"), started(1, "reclaim")},
 			"--- attempt 0 (initial)\n--- attempt 0 ended: reclaimed\n--- attempt 1 (reclaim)\n",
 		},
 		"one attempt": {StreamOptions{One: true}, []api.Frame{said("a\n"), closed(0, "attempt_success")}, "--- attempt 0 ended: success\n"},
