@@ -99,7 +99,7 @@ func TestE42_a_process_sends_nothing_of_an_endpoint_while_the_lease_of_another_o
 		free := w.hooked("acme", thereURL, submittedOnly)
 		must(w.e.TestWebhook(w.ctx(), operator, free.ID, engine.AdminAction{}))(t)
 		w.settledHook(free.ID, 1)
-		h.isHeld("the process sends to an endpoint that nobody works on", second)
+		h.isHeld("the process sends to an endpoint without a lease", second)
 		names := make([]string, len(commits.all))
 		for i := range names {
 			names[i] = <-commits.all

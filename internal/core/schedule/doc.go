@@ -10,7 +10,7 @@
 //   - settle: what is due becomes a plan: rows, events, the next alarm
 //   - judge, queue: which moments fire, are missed, skipped, refused, or wait
 //   - change, fire: what people do: put, sync, pause, resume, delete, run by hand, backfill
-//   - started, template: what work is told of its moment
+//   - started, template: what a handler learns of the moment
 //   - explain: why a schedule does not fire
 //   - history, stored: rows that are deleted, and the stored forms
 //

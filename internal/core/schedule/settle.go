@@ -29,7 +29,7 @@ type Ending struct {
 	At     base.Time
 }
 
-// Start is what is submitted: the firing and what its work is told of it (T38).
+// Start is what is submitted: the firing and what its handler learns of it (T38).
 type Start struct {
 	Firing     Firing
 	Run        int64     // the number of the submit in the life of the schedule, from 1

@@ -27,7 +27,7 @@ func TestT22_moments_fire_when_they_are_due(t *testing.T) {
 	want(t, "late", w.events[len(w.events)-1].LateMS, 30*base.Second)
 	want(t, "next", w.rec.NextAt, at(t, "2026-01-01 03:00"))
 	start := w.submits[1]
-	want(t, "what the second work is told", []any{start.Run, start.PreviousAt, start.Firing.Cause}, []any{int64(2), at(t, "2026-01-01 01:00"), CauseTimer})
+	want(t, "what the second handler learns", []any{start.Run, start.PreviousAt, start.Firing.Cause}, []any{int64(2), at(t, "2026-01-01 01:00"), CauseTimer})
 }
 
 func TestT37_T38_T39_what_work_is_told_of_its_moment(t *testing.T) {

@@ -38,7 +38,7 @@ func TestW10_a_record_comes_back_and_another_is_refused(t *testing.T) {
 		"no zone":                    func(r *Schedule) { r.Definition.Timezone = "" },
 		"a bad definition":           func(r *Schedule) { r.Definition.JitterMS = -1 },
 		"no state":                   func(r *Schedule) { r.State = "" },
-		"paused by nobody":           func(r *Schedule) { r.State, r.NextAt, r.NextDueAt = Paused, 0, 0 },
+		"paused without a principal": func(r *Schedule) { r.State, r.NextAt, r.NextDueAt = Paused, 0, 0 },
 		"ended without time":         func(r *Schedule) { r.State, r.NextAt, r.NextDueAt = Ended, 0, 0 },
 		"active without next":        func(r *Schedule) { r.NextAt, r.NextDueAt = 0, 0 },
 		"a next that is settled":     func(r *Schedule) { r.NextAt = r.ThroughAt },

@@ -70,7 +70,7 @@ type Step struct {
 
 // Follower determines what a reader who follows an execution is sent, and in which order. It holds the reader's cursor; a reader who reconnects with that
 // cursor is sent the same. A reader of Latest whose attempt is no longer the newest is not sent the rest of that attempt (E19); one that has all of its frames
-// is told of its close (E18).
+// gets its close (E18).
 type Follower struct {
 	what    Following
 	only    int // of OnlyThis

@@ -31,7 +31,7 @@ const (
 	CancelReason = "replaced"
 )
 
-// Judge decides about a submit (T48, T49). The rule must have passed Check. holder is nil if nobody holds the key, or the record of the holder is gone. A
+// Judge decides about a submit (T48, T49). The rule must have passed Check. holder is nil if the key is free, or the record of the holder is gone. A
 // submit that is refused is unique_conflict, with the id and the status of the holder.
 func (r Rule) Judge(holder *Holder, by Submitter, now base.Time) (Decision, error) {
 	if holder == nil || !r.conflicts(holder, now) {
